@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from headscope.claims.caption_words import with_interval
-from headscope.core.wording import by_unit, number, percent, plain, with_ends
+from headscope.core.wording import (
+    by_unit,
+    distinct_digits,
+    heaviest_first,
+    number,
+    percent,
+    plain,
+    with_ends,
+)
 from headscope.page.tabulate import measured
 
 NAN = float("nan")
@@ -70,3 +80,16 @@ def test_a_small_correlation_keeps_its_digits_with_and_without_an_interval():
     assert with_interval("ρ", 0.0012, -0.0031, 0.0055) == "ρ = 0.0012 [−0.0031, 0.0055]"
     assert with_interval("ρ", -0.671, -0.712, -0.624) == "ρ = −0.67 [−0.71, −0.62]"
     assert with_interval("ρ", np.nan, np.nan, np.nan) == "ρ = –"
+
+
+def test_the_heaviest_sentence_comes_first_and_equal_ones_keep_their_order():
+    pairs = [("c", 0.1), ("a", 2.0), ("", 9.0), ("d", 0.1), ("e", math.nan), ("b", 1.0)]
+    assert heaviest_first(pairs) == ["a", "b", "c", "d", "e"]
+
+
+def test_one_number_of_digits_tells_every_value_from_its_interval():
+    rows = [(0.00102, 0.00087, 0.00117), (0.00045, 0.0003, 0.0006), (0.2, NAN, NAN)]
+    assert distinct_digits(3, rows) == 4  # with three, 0.001 [0.001, 0.001]
+    assert distinct_digits(3, [(0.5, 0.4, 0.6)]) == 3
+    assert distinct_digits(3, [(0.5, 0.5, 0.5)]) == 3
+    assert distinct_digits(3, [(0.5, 0.5 - 1e-9, 0.5 + 1e-9)]) == 5  # what anybody reads

@@ -76,6 +76,7 @@ def test_a_table_has_the_numbers_of_the_results_with_their_intervals(run, paper)
     at = {name: place for place, name in enumerate(head)}
     for row in body:
         relation = row[at["relation"]].replace(r"\_", "_")
+        relation = relation.replace(" ", "_")  # "all but root and punctuation"
         here = data.sel(relation=relation)
         value, low, high = (
             float(here[f"best_accuracy{end}"]) for end in ("", "_ci_low", "_ci_high")
@@ -94,6 +95,16 @@ def test_layers_count_from_1_as_the_names_of_heads_do(run):
     ]
     layers = in_print(tidy(run.tree)["mixing"])["layer"]
     assert set(layers) == {"–", *(f"L{layer}" for layer in range(1, 7))}
+
+
+def test_words_of_the_data_are_printed_by_their_names_and_those_of_a_user_as_they_are():
+    words = ["dependent_to_head", "all_but_root_and_punctuation", "my_own_label"]
+    shown = in_print(pd.DataFrame({"relation": words, "value": [0.5, 0.25, 0.1]}))
+    assert list(shown["relation"]) == [
+        "from dependent to head",
+        "all but root and punctuation",
+        "my_own_label",
+    ]
 
 
 def test_what_has_no_interval_or_no_value_says_so():

@@ -238,12 +238,22 @@ def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opene
 def test_the_menu_of_numbers_is_searched(opened):
     page = opened()
     page.fill("#find-number", "cls attention")
+    first = page.locator("#panel .number").text_content()  # as one types
+    assert "[CLS]" in first
+    assert "measure=" in page.evaluate("location.hash")
+    assert "of " in page.locator("#number-count").text_content()
     names = page.locator("#metric option").all_text_contents()[1:]
     assert names
     assert len(names) == len(set(names))
     assert all("[CLS]" in name for name in names)
     page.press("#find-number", "Enter")
     assert names[0] in page.locator("#panel .number").text_content()
+    page.press("#find-number", "Enter")
+    assert names[1] in page.locator("#panel .number").text_content()
+    page.fill("#find-number", "no number has such a name")
+    assert page.locator("#number-count").text_content().startswith("0 of ")
+    page.fill("#find-number", "")
+    assert page.locator("#number-count").text_content() == ""
 
 
 # Rows of a table whose elements have the same classes and styles are one to axe, which takes long.

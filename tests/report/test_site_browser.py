@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from functools import partial
@@ -85,6 +86,15 @@ def test_the_first_page_leads_to_everything(site):
         site.resolve() / "index.html",
         site.resolve() / ".written",
     }
+
+
+def test_the_first_page_shows_findings_and_all_heads_which_lead_to_their_cards(site):
+    page = (site / "index.html").read_text("utf-8")
+    cells = re.findall(r'<a id="cell-(\w+)"[^>]* href="heads.html#(\w+)"', page)
+    assert len(cells) == 72
+    assert all(cell == card for cell, card in cells)
+    assert page.count("<li>", page.index('class="findings"'), page.index('id="grid"')) > 1
+    assert 'href="#L' not in page
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ below one unit of the last place gets more: see `decimals`; beyond LONGEST as `5
 """
 
 import math
+from collections.abc import Iterable
 
 MISSING = "–"
 SMALL_SHARE = 0.1  # below, a share gets a decimal
@@ -74,6 +75,20 @@ def _with_interval(
     return f"{fixed(value, digits)}{suffix} {ends}"
 
 
+def distinct_digits(digits: int, numbers: Iterable[tuple[float, float, float]]) -> int:
+    """So many decimals, or as many as tell every value from the ends of its interval; one number
+    for all, so that numbers beside each other can be compared.
+
+    numbers  of each: value, low, high; without an interval NaN
+    """
+    rows = [{one for one in row if math.isfinite(one)} for row in numbers]
+
+    def all_differ(places: int) -> bool:
+        return all(len({fixed(one, places) for one in row}) == len(row) for row in rows)
+
+    return next(filter(all_differ, range(digits, LONGEST)), LONGEST)
+
+
 def fixed(value: float, digits: int) -> str:
     """Fixed decimals with a true minus sign and no negative zero; beyond LONGEST, `5.7e−7`."""
     text = f"{value:.{digits}f}"
@@ -133,3 +148,14 @@ def precision_in_words(dtype: str) -> str:
         f"by {token:g}; of two nearly equal weights the other may be the largest: how many words’ "
         f"syntactic head a head finds was off by up to {100 * words:g} % of them"
     )
+
+
+def heaviest_first(sentences: Iterable[tuple[str, float]]) -> list[str]:
+    """Sentences in order of weight, the largest first; equal ones keep their order.
+
+    sentences  each with its weight, the size of the effect that it is about; one of NaN stands last
+    returns    those that are not ""
+    """
+    there = [(text, weight) for text, weight in sentences if text]
+    there.sort(key=lambda pair: -math.inf if math.isnan(pair[1]) else pair[1], reverse=True)
+    return [text for text, _ in there]

@@ -16,8 +16,10 @@ from headscope.claims.control import controls
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
 from headscope.core.head_names import HeadNames, names_of
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats
 from headscope.core.wording import plain
+from headscope.draw.head_marks import forget_heads, note_cells, without_ends
 from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
@@ -25,6 +27,7 @@ from headscope.draw.style import color
 FEW = 4  # up to this number of rows or columns all are numbered
 STEPS = 12  # shades of each sign
 HUES = {1: "blue", -1: "vermillion"}
+ABOVE_AND_BELOW, LEFT = 0.69, 0.6  # inches that title, axes, labels and key take
 GAP = 0.08  # empty share between neighbours
 MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out more
 
@@ -46,12 +49,14 @@ def metric_panel(
     if unit_label(metric.unit) and metric.unit != "probability":
         title = f"{title} ({unit_label(metric.unit)})"
     title = title.replace("Attention to", "To").replace(", all tokens", "")
-    return grid_panel(title, metric.estimate.value, names, unit=metric.unit, untrained=untrained)
+    parts = metric.estimate
+    look: dict[str, Any] = {"unit": metric.unit, "untrained": untrained, "parts": parts}
+    return grid_panel(title, parts.value, names, **look)
 
 
 def grid_panel(title: str, values: Floats, names: HeadNames, **look: Any) -> Panel:
     """The grid of values [layer, head]; `look` as of `draw_grid`."""
-    return Panel(title, partial(draw_grid, values, names, **look), height=grid_height(values))
+    return Panel(title, partial(draw_grid, values, names, **look), **grid_room(values))
 
 
 def signed_panel(
@@ -59,7 +64,7 @@ def signed_panel(
 ) -> Panel:
     """The grid of values [layer, head] below and above 0; `look` as of `signed_grid`."""
     draw = partial(signed_grid, values, names, **look)
-    return Panel(title, draw, height=height or grid_height(values))
+    return Panel(title, draw, **({"height": height} if height else grid_room(values)))
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -89,6 +94,7 @@ def draw_grid(
     best: tuple[int, int] | None = None,
     top_text: str | None = None,
     untrained: tuple[float, float] | None = None,
+    parts: Estimate | None = None,
 ) -> None:
     """A heat map of values [layer, head]; 0 has the colour of the page.
 
@@ -96,10 +102,12 @@ def draw_grid(
     best      (layer, head) of a cell that gets a frame
     top_text  how the value at the end of the ramp is written
     untrained  the least and the largest value of heads without training: a line under the key
+    parts     the values with their intervals, which a page shows of the head pointed at
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
     paint_grid(axes, values, top=top, best=best)
+    note_cells(axes, parts or without_ends(values), unit)
     _head_axes(axes, layers, heads, names, framed=False)
     under = None if untrained is None else (untrained[0] / top, untrained[1] / top)
     cell_key(axes, plain(top, unit) if top_text is None else top_text, under=under)
@@ -109,6 +117,7 @@ def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] 
     """The cells of `draw_grid`, in the place of those that the axes had."""
     for old in (*axes.collections, *axes.patches):
         old.remove()
+    forget_heads(axes)
     layers, heads = values.shape
     cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=GAP)
     if best is not None:
@@ -126,6 +135,8 @@ def signed_grid(
     text: str,
     high_text: str | None = None,
     signs: Floats | None = None,
+    parts: Estimate | None = None,
+    unit: str = "1",
 ) -> None:
     """A heat map of values [layer, head], layers downwards, with its key below.
 
@@ -133,6 +144,8 @@ def signed_grid(
     text       how that size is written at the ends of the key, with a minus at the lower one; "" no
     high_text  how the upper end is written instead
     signs      [layer, head] marks of `sign_marks`
+    parts      the values with their intervals, which a page shows of the head pointed at
+    unit       of these
     """
     layers, heads = values.shape
     shade = np.ceil(np.clip(np.abs(np.nan_to_num(values)) / top, 0, 1) * STEPS).astype(int)
@@ -148,6 +161,7 @@ def signed_grid(
     axes.set_xlim(-0.5, heads - 0.5)
     axes.set_ylim(layers - 0.5, -0.5)
     _head_axes(axes, layers, heads, names, framed=True)
+    note_cells(axes, parts or without_ends(values), unit)
     shades = [
         to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
@@ -190,10 +204,13 @@ def _head_axes(axes: Axes, layers: int, heads: int, names: HeadNames, *, framed:
     axes.set_ylabel("layer")
 
 
-def grid_height(values: Floats) -> float:
-    """The height of a panel with such a heat map, as a share of its width."""
+def grid_room(values: Floats) -> dict[str, float]:
+    """`height` and `beside` of a panel with such a heat map, so that its cells are squares and no
+    room is left empty, however wide it is.
+    """
     layers, heads = values.shape
-    return float(0.4 + 0.65 * layers / heads)
+    share = layers / heads
+    return {"height": share, "beside": ABOVE_AND_BELOW - LEFT * share}
 
 
 def best_place(values: Floats) -> tuple[int, int]:

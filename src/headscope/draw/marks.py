@@ -19,6 +19,7 @@ from headscope.core.accumulators import finite_mean
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
@@ -71,8 +72,19 @@ def faint_grid(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def head_scatter(axes: Axes, parts: Estimate, word: str, *, shift: float = 0.0) -> None:
-    """One mark per head over its layer, with a whisker for its interval; parts [layer, head]."""
+def head_scatter(
+    axes: Axes,
+    parts: Estimate,
+    word: str,
+    *,
+    shift: float = 0.0,
+    unit: str = "1",
+    series: str = "",
+) -> None:
+    """One mark per head over its layer, with a whisker for its interval; parts [layer, head].
+
+    unit, series  of the number, and what it is, for a page that shows it of the head pointed at
+    """
     layers, heads = parts.value.shape
     over = np.repeat(np.arange(layers), heads) + shift  # [layer*head]
     shade = color(word)
@@ -82,6 +94,7 @@ def head_scatter(axes: Axes, parts: Estimate, word: str, *, shift: float = 0.0) 
     axes.plot(
         over, parts.value.ravel(), marker(word), color=shade, ms=3.2, mew=0, alpha=0.65, zorder=3
     )
+    note_heads(axes, over, parts.value, number_texts(parts, unit), series=series)
 
 
 def mean_line(axes: Axes, value: Floats, word: str, *, shift: float = 0.0) -> None:

@@ -31,6 +31,7 @@ class Panel:
     key_above  whether a key stands between title and axes
     left       where title and legend begin, in points from the left border of the axes
     legend     marks of its legend side by side
+    beside     inches of height that do not grow with the width: those of title, axis and key
     """
 
     title: str
@@ -39,6 +40,7 @@ class Panel:
     key_above: bool = False
     left: float = 0.0
     legend: int = LEGEND_COLUMNS
+    beside: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,8 @@ def compose(
     each = inches / columns
     with house_style():
         starts = range(0, len(panels), columns)
-        heights = [each * max(p.height for p in panels[at : at + columns]) for at in starts]
+        rows_of = (panels[at : at + columns] for at in starts)
+        heights = [max(each * p.height + p.beside for p in row) for row in rows_of]
         figure = ShownFigure(figsize=(inches, sum(heights)), layout=_SteadyLayout())
         grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
         axes = grid.ravel()  # [row*column]

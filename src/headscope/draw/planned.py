@@ -17,7 +17,7 @@ from headscope.claims.reading import Reading
 from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
 from headscope.draw import marks
-from headscope.draw.head_grid import draw_grid, grid_height
+from headscope.draw.head_grid import draw_grid, grid_room
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color, marker
 
@@ -60,18 +60,19 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     if not run.has(plan.needs):
         return None
     draw: Callable[[Axes], None]
-    height = plan.height or HEIGHT
+    room = {"height": plan.height or HEIGHT}
     if isinstance(plan, Grid):
-        values = run(plan.needs).value
-        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top)
-        height = grid_height(values)
+        parts = run(plan.needs)
+        values = parts.value
+        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top, parts=parts)
+        room = grid_room(values)
     elif isinstance(plan, DrawnPanel):
         draw = partial(_drawn, plan, run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
         draw = partial(_marks, plan, run)
     else:
         draw = partial(_lines, plan, run)
-    return Panel(run.words(plan.title), draw, height)
+    return Panel(run.words(plan.title), draw, **room)
 
 
 def _drawn(plan: DrawnPanel, by: Callable[..., None], run: Reading, axes: Axes) -> None:
@@ -82,7 +83,13 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
     variable, last = plan.needs.partition(".")[0], (len(plan.series) - 1) / 2
     for at, choice in enumerate(plan.series):
         parts = run(f"{variable}.{choice}")
-        marks.head_scatter(axes, parts, choice, shift=(at - last) * APART)
+        unit = "1" if plan.even else "probability"
+        shown = {
+            "shift": (at - last) * APART,
+            "unit": unit,
+            "series": run.words(plan.series[choice]),
+        }
+        marks.head_scatter(axes, parts, choice, **shown)
         marks.mean_line(axes, parts.value, choice, shift=(at - last) * APART)
     layers = len(parts.value)
     marks.layer_axis(axes, layers, run.names)

@@ -17,7 +17,23 @@ ROW = 0.155  # inches
 AROUND = 0.85  # inches that title, legend, axis and its label take
 HEADER = -1.0  # the row above the first
 LABEL = 6.5  # points of type
+TICK_ROOM = 28.0  # points that `100 %` takes, with a gap
 FAINT = 0.4  # opacity of what is not to stand out
+
+
+class FittingLocator(MaxNLocator):
+    """As many ticks as asked for, or as few as have room for their labels beside each other."""
+
+    def __call__(self) -> Any:
+        """The places of the ticks, for the width that the axis has as it is drawn."""
+        axes = self.axis.axes
+        points = axes.get_window_extent().width * 72 / axes.figure.dpi
+        self.set_params(nbins=max(1, min(self.most, int(points / TICK_ROOM))))
+        return super().__call__()
+
+    def __init__(self, most: int, **look: Any) -> None:
+        super().__init__(most, **look)
+        self.most = most
 
 
 def rows_height(count: float, *, width: float = SINGLE) -> float:
@@ -70,7 +86,7 @@ def row_axes(axes: Axes, count: float, label: str, *, percent: bool = True) -> N
     axes.set_ylim(count - 0.4, HEADER - 0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(FittingLocator(4, steps=[1, 2, 2.5, 5, 10]))
     if percent:
         axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel(label)

@@ -9,7 +9,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partialmethod
 from html import escape
 from pathlib import Path
@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox, Transform, TransformedPath
 
 from headscope.core.whole_file import write_whole
+from headscope.draw.head_marks import placed
 from headscope.draw.style import house_style
 from headscope.errors import InputError
 
@@ -44,11 +45,13 @@ class Vector:
 
     titles  of the panels, as they are written in it
     boxes   (left, top, width, height) of the panels in points, without their titles
+    heads   which marks of each panel are heads (`head_marks.placed`)
     """
 
     svg: bytes
     titles: list[str]
     boxes: list[tuple[float, float, float, float]]
+    heads: list[list[dict[str, Any]]] = field(default_factory=list)
 
 
 class ShownFigure(Figure):
@@ -110,7 +113,8 @@ def vector(figure: Figure, panels: int, *, dots: bool = False) -> tuple[Vector, 
     with _in_points(figure):
         svg, png = _drawn(figure, dots=dots)
         titles = [place.get_title(loc="left") for place in places]
-        return Vector(svg, titles, [_box(place) for place in places]), png
+        heads = [placed(place) for place in places]
+        return Vector(svg, titles, [_box(place) for place in places], heads), png
 
 
 def _box(axes: Axes) -> tuple[float, float, float, float]:

@@ -6,6 +6,7 @@ The ramp begins at the page's own colour, so that 0 looks empty. Its lightness f
 the colours of viridis. Every colour has a counterpart for a dark page.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -59,7 +60,7 @@ MARKS = {
     "before": ("grey", "o"),
     "after": ("blue", "D"),
 }
-SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of words without a mark of their own
+SPARE = ("*", "P", "X", "d")  # markers of words without a mark of their own
 SPARE_HUES = ("blue", "vermillion", "green", "orange", "sky", "purple")
 SALT = "headscope"  # of identifiers in SVG; tells that the style is set
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
@@ -88,7 +89,9 @@ def mark_of(word: str) -> tuple[str, str]:
     words = [w for one in questions() for w in (*one.part("terms", {}), *rules_of(one))]
     words = [other for other in dict.fromkeys(words) if other not in known]
     at = words.index(word) if word in words else crc32(word.encode())
-    return SPARE_HUES[at % len(SPARE_HUES)], SPARE[at % len(SPARE)]
+    hues, kinds = len(SPARE_HUES), len(SPARE)
+    turn = at // math.lcm(hues, kinds)  # else the pairs would begin again
+    return SPARE_HUES[at % hues], SPARE[(at + turn) % kinds]
 
 
 def marks() -> dict[str, tuple[str, str]]:

@@ -17,8 +17,10 @@ import pandas as pd
 import xarray as xr
 
 from headscope.claims.control import controls
+from headscope.claims.dictionary import terms
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import parts_of
+from headscope.claims.relation_names import TOTALS
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import derived_once, documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
@@ -117,10 +119,12 @@ def all_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str | None]]:
 
 
 def in_print(table: pd.DataFrame) -> pd.DataFrame:
-    """A table as texts: intervals in brackets beside their numbers, heads by their names.
+    """A table as texts: intervals in brackets beside their numbers, heads and words by their names.
 
     Left out are empty columns, and those of UNPRINTED.
     """
+    plain = {word: term.name for word, term in terms().items() if "_" in word}
+    plain |= {word: word.replace("_", " ") for word in TOTALS}
     shown, names = dict[str, list[str]](), HeadNames(())  # tables have the model's own numbers
     if {"layer", "head"} <= set(table):
         places = zip(table["layer"], table["head"], strict=True)
@@ -133,7 +137,8 @@ def in_print(table: pd.DataFrame) -> pd.DataFrame:
         ends = [f"{name}_ci_"[6 * (name == "value") :] + end for end in ("low", "high")]
         limits = [table.get(end, [np.nan] * len(table)) for end in ends]
         values = table[name] + names.first if name.endswith("layer") else table[name]
-        shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
+        texts = [_printed(*row) for row in zip(values, *limits, strict=True)]
+        shown[name] = [plain.get(text, text) for text in texts]
     columns = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
     return pd.DataFrame({name.replace("_", " "): of for name, of in columns.items()})
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
@@ -71,3 +72,23 @@ def _marks(tokenizer: Any) -> frozenset[int]:
         if text and all(unicodedata.category(letter)[0] in "PS" for letter in text):
             marks.append(vocabulary[name])
     return frozenset(marks)
+
+
+def bytes_as_text(name: str) -> str:
+    """A token of a byte-level vocabulary as text: whole characters, and `\\xd7` for a byte that is
+    a part of one; any other name as it is.
+
+    The vocabulary writes unseen bytes as characters from U+0100 on (GPT-2's `encoder.py`).
+    """
+    table = _byte_of_character()
+    if name.isascii() or not set(name) <= table.keys():
+        return name
+    return bytes(table[one] for one in name).decode("utf-8", errors="backslashreplace")
+
+
+@cache
+def _byte_of_character() -> dict[str, int]:
+    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = [byte for byte in range(0x100) if byte not in seen]
+    written = {chr(byte): byte for byte in seen}
+    return written | {chr(0x100 + at): byte for at, byte in enumerate(hidden)}

@@ -123,6 +123,7 @@ class Section:
     after_language: bool = False
     finding: str = ""
     opens: bool = False
+    place: float = 0.0
 
     @property
     def figures(self) -> list[InlineFigure]:
@@ -136,6 +137,11 @@ AFTER_LANGUAGE = 160.0  # a plan's own place from which on it stands below the c
 def after_language(plan: SectionPlan) -> bool:
     """Whether a section by itself stands below the chapter on language."""
     return plan.place is not None and plan.place >= AFTER_LANGUAGE
+
+
+def place_of(plan: SectionPlan, question: Question) -> float:
+    """The order of a section on the page: its own, else that of its question."""
+    return question.place if plan.place is None else plan.place
 
 
 def sections_of(question: Question) -> list[SectionPlan]:
@@ -195,6 +201,7 @@ def section(
         after_language(plan),
         run.said(plan.finding),
         plan.opens,
+        place_of(plan, run.question),
     )
 
 

@@ -127,12 +127,19 @@ def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
     return text[:at].rstrip(".;:,") + ".", capital(rest) if word else rest
 
 
-def linked(text: str, ids: Collection[str]) -> Markup:
-    """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
+def linked(text: str, ids: Collection[str], page: str = "") -> Markup:
+    """The text, escaped and `unbroken`, with links on the heads that have these ids.
+
+    page  the address of the page that has them, if it is another
+    """
 
     def link(match: re.Match[str]) -> str:
         goal = match[0].replace("·", "")
-        return f'<a class="head" href="#{goal}">{match[0]}</a>' if goal in ids else match[0]
+        return (
+            f'<a class="head" href="{escape(page)}#{goal}">{match[0]}</a>'
+            if goal in ids
+            else match[0]
+        )
 
     return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 

@@ -4,9 +4,11 @@ Colours become the page's custom properties, `style` attributes become classes (
 security policy forbids the attribute), ids become unique to the figure, fonts become the page's.
 """
 
+import json
 import re
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 from xml.etree import ElementTree
 
 from headscope.draw.panel import Panel, compose
@@ -20,6 +22,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 # A cell of a heat map as matplotlib writes it: four corners of a box.
 _BOX = re.compile(r"M (\S+) (\S+)\s+L (\S+) \2\s+L \3 (\S+)\s+L \1 \4\s+z\s*")
+_PLAIN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
 _DROPPED = {"metadata", "title", "style"}
 
 
@@ -53,12 +56,16 @@ def inline_panel(panel: Panel, styles: Styles, *, prefix: str, width: float) -> 
 def inline_panels(drawn: Vector, styles: Styles, *, prefix: str) -> list[str]:
     """SVG markup of each panel of a figure, without its title, which the page prints as text.
 
+    Where marks are heads, `data-heads` says which (`head_marks.placed`), for the page's script.
+
     styles  collects the classes that the markup uses
     prefix  unique to the figure; starts its ids
     """
     panels = _panels(drawn)
     for at, panel in enumerate(panels):
         _clean(panel, styles, _ids(panel, f"{prefix}{at}-"), custom_properties())
+        if at < len(drawn.heads) and drawn.heads[at]:
+            panel.set("data-heads", json.dumps(drawn.heads[at], separators=(",", ":"), **_PLAIN))
     return [_serialise(panel) for panel in panels]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,14 +15,13 @@ import xarray as xr
 
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.caption_words import INTERVALS, over
-from headscope.claims.claim import Claim
 from headscope.claims.dictionary import terms, unit_label
 from headscope.claims.head_metrics import head_metrics
-from headscope.claims.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
+from headscope.claims.headline import headline
 from headscope.claims.question import Question, questions
 from headscope.claims.reading import Reading, parts_of
 from headscope.claims.terms import Term
-from headscope.core.head_names import HeadNames, names_of
+from headscope.core.head_names import names_of
 from headscope.core.progress import begin
 from headscope.core.results import (
     LIMITS,
@@ -35,18 +33,19 @@ from headscope.core.results import (
     shape,
 )
 from headscope.draw.figures import pictures, save_figures
-from headscope.draw.label_kinds import FAINT, STRONG, LabelKind
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
 from headscope.errors import RunFolderError
 from headscope.heads.tables import write_tables
 from headscope.page import sections
 from headscope.page.sections import (
+    AFTER_LANGUAGE,
     FINDINGS,
     OpeningPlan,
     Section,
     SectionPlan,
     after_language,
+    place_of,
     sections_of,
 )
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
@@ -55,55 +54,10 @@ from headscope.page.tabulate import Table
 from headscope.report import heads, run_facts
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
+from headscope.report.findings import Finding, findings, in_tree, opening_words
+from headscope.report.menu import LANGUAGE_GROUP, MenuGroup, by_place, group_at, menu_groups
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
-
-MOST, FEWEST = 6, 5  # sentences on kinds of labels; with fewer sentences maps are described, too
-AT_ONCE = 2  # heads of a kind that say different things
-SHORT = 130  # characters of what is said of them
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence: what it is about, and what is said; the mark of its kind of label, if any."""
-
-    lead: str
-    text: str
-    hue: str = ""
-    outline: str = ""
-
-
-def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
-    """The findings of an atlas: its kinds of labels, then what sections say to open the page.
-
-    returns  none where nothing can be claimed, or where the model looks untrained
-    """
-    if unclaimed_words(tree) or looks_untrained(tree):
-        return []
-    names = names_of(tree)
-    kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
-    few = NEARLY_NOTHING * math.prod(shape(tree))
-    kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
-    shown = [kind for kind in kinds if kind.look != FAINT][:MOST]
-    general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
-    room = max(FEWEST - len(shown) - len(general), 0)
-    shown += [kind for kind in kinds if kind.look == FAINT][:room]
-    return [*(_of_kind(kind, names) for kind in shown), *general]
-
-
-def _of_kind(kind: LabelKind, names: HeadNames) -> Finding:
-    many, title = kind.count, f"{kind.title[:1].upper()}{kind.title[1:]}"
-    lead = f"{title}, {many} heads" if many > 1 else ""
-    said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
-    first, *more = (_said(claim, names) for claim in said)
-    text = "; ".join([first, *(one for one in more if len(first) + len(one) < SHORT)])
-    return Finding(lead, f"{text}.", kind.hue, heads.OUTLINES[kind.marker])
-
-
-def _said(claim: Claim, names: HeadNames) -> str:
-    name = names.head(claim.layer, claim.head)
-    return f"{name}{':' if claim.sentence == claim.label else ''} {claim.sentence}"
-
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = (
@@ -115,6 +69,7 @@ SCRIPTS = (
     "look.js",
     "card_maps.js",
     "card_rules.js",
+    "charts.js",
     "card.js",
 )
 Beside = Sequence[tuple[str, str]]
@@ -128,8 +83,6 @@ class Opening:
 
     plan: OpeningPlan
     heading: list[tuple[str, bool]]
-    lede: str
-    findings: list[str]
     tables: list[Table]
     sections: list[Section]
 
@@ -201,36 +154,59 @@ def render(
     made = {
         plan.id: sections.section(plan, Reading(tree, question), known, panels, styles)
         for question, plan in plans
-        if any(name in tree.children for name in plan.groups or (question.name,))
+        if in_tree(tree, question, plan)
     }
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
-    summary = (
-        findings(tree, list(made.values()))
-        if opening is None
-        else [Finding("", words) for words in opening.findings]
-    )
+    alone, language = _by_themselves(plans, made, whole=whole), _language(plans, made, manifest)
+    content = _content(tree, manifest)
     return render_page(
         template("report.html.j2"),
-        style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
+        style="\n".join([style_of(*STYLES), size_style(tree), styles.css()]),
         script=script_of(SCRIPTS),
         framed=examples.framed,
-        **_content(tree, manifest),
+        **content,
+        menu=_menu(
+            opening,
+            beside,
+            alone,
+            telling=bool(content["telling"] or whole),
+            examples=bool(examples.texts or whole),
+            language=bool(language.sections or whole),
+        ),
         names=names_of(tree),
         opening=opening,
         whole=whole,
-        findings=[Finding("", note) for note in run_facts.notes(manifest)] + summary,
+        findings=first_findings(tree, manifest),
         beside=beside,
-        sections=_by_themselves(plans, made, whole=whole),
-        language=_language(plans, made, manifest),
+        sections=alone,
+        language=language,
         examples=examples,
         island=island({**heads.data(tree), "cards": cards(tree)}),
         views=island(examples.data),
     )
 
 
-def _size(tree: xr.DataTree) -> str:
+def first_findings(tree: xr.DataTree, manifest: Manifest) -> list[Finding]:
+    """The sentences that open the page of a run, made without the rest of it."""
+    opening = heads.opening_of(tree)
+    said = (
+        findings(tree, opening_words(tree, _plans()))
+        if opening is None
+        else [Finding("", words) for words in opening[0].findings(opening[1])]
+    )
+    return [*(Finding("", note) for note in run_facts.notes(manifest)), *said]
+
+
+def first_words(tree: xr.DataTree) -> str:
+    """The sentence before the findings."""
+    opening = heads.opening_of(tree)
+    return headline(tree) if opening is None else opening[0].lede(opening[1])
+
+
+def size_style(tree: xr.DataTree) -> str:
+    """The rule that says how many layers and heads the grid has."""
     layers, per_layer = shape(tree)
     return f":root{{--layers:{layers};--heads:{per_layer}}}"
 
@@ -243,18 +219,24 @@ Plans = list[tuple[Question, SectionPlan]]
 def _plans() -> Plans:
     """The section plans of all questions in the order of the page."""
     every = [(one, plan) for one in questions() for plan in sections_of(one)]
-    return sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
+    return sorted(every, key=lambda pair: place_of(pair[1], pair[0]))
 
 
 def _by_themselves(plans: Plans, made: dict[str, Section], *, whole: bool) -> list[Section]:
     """Sections outside chapters; only the page of an atlas (`whole`) names those the run lacks."""
-    alone = [made.get(plan.id) or _absent(plan) for _, plan in plans if not plan.chapter]
+    alone = [made.get(plan.id) or _absent(plan, one) for one, plan in plans if not plan.chapter]
     return [one for one in alone if one.blocks or one.map_caption or whole]
 
 
-def _absent(plan: SectionPlan) -> Section:
+def _absent(plan: SectionPlan, question: Question) -> Section:
     return Section(
-        plan.id, plan.title, plan.text, [], absent=plan.absent, after_language=after_language(plan)
+        plan.id,
+        plan.title,
+        plan.text,
+        [],
+        absent=plan.absent,
+        after_language=after_language(plan),
+        place=place_of(plan, question),
     )
 
 
@@ -279,10 +261,37 @@ def _opening(
     return Opening(
         plan,
         list(plan.heading(run)),
-        plan.lede(run),
-        plan.findings(run),
         tables,
         [one for one in parts if one.blocks or (plan.atlas and one.absent)],
+    )
+
+
+def _menu(
+    opening: Opening | None,
+    beside: Beside,
+    alone: list[Section],
+    *,
+    telling: bool,
+    examples: bool,
+    language: bool,
+) -> list[MenuGroup]:
+    """The entries of the menu in groups; the flags say which parts the page has."""
+    first = [("#answer", "Findings"), ("#grid", "All heads"), *beside]
+    chapter = [] if opening is None else [(f"#{one.id}", one.title) for one in opening.sections]
+    if opening is not None and (opening.tables or opening.sections):
+        chapter.insert(0, (f"#{opening.plan.id}", opening.plan.chapter))
+    return menu_groups(
+        [
+            ("What heads do", first),
+            ("The experiment", chapter),
+            ("What heads do", [("#telling", "Telling heads")] * telling),
+            ("What heads do", [("#examples", "Heads at work")] * examples),
+            *by_place(one for one in alone if not one.after_language),
+            (LANGUAGE_GROUP, [("#language", "Language")] * language),
+            *by_place(one for one in alone if one.after_language),
+            (group_at(AFTER_LANGUAGE), [("#table", "Table of heads")]),
+            ("This run", [("#terms", "Terms and sources"), ("#run", "What was run")]),
+        ]
     )
 
 
@@ -333,7 +342,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "rows": heads.rows(tree),
         "n": over(tree),
         "ids": heads.card_ids(tree),
-        "headline": headline(tree),
+        "lede": first_words(tree),
         "terms": terms(),
         "used_terms": partial(_used_terms, tree),
         "sources": SOURCES,

@@ -23,7 +23,7 @@ from headscope.claims.reading import Reading, parts_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import Floats, counted, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
-from headscope.draw.label_kinds import LabelKind, label_kinds
+from headscope.draw.label_kinds import LabelKind, label_kinds, letter_outline
 from headscope.draw.style import RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
 
@@ -32,9 +32,6 @@ OUTLINES = {
     "<": "M-1.1 0L.8-1V1Z", ">": "M1.1 0L-.8-1V1Z", "D": "M0-1.2L1.2 0L0 1.2L-1.2 0Z",
     "s": "M-.9-.9H.9V.9H-.9Z", "^": "M0-1.1L1 .8H-1Z", "v": "M0 1.1L1-.8H-1Z",
     "o": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z", "d": "M0-1.2L.7 0L0 1.2L-.7 0Z",
-    "H": "M-1.1 0L-.55-.95H.55L1.1 0L.55 .95H-.55Z", "h": "M0-1.1L.95-.55V.55L0 1.1L-.95 .55V-.55Z",
-    "p": "M0-1.1L1.05-.34L.65 .9H-.65L-1.05-.34Z",
-    "8": "M-.42-1H.42L1-.42V.42L.42 1H-.42L-1 .42V-.42Z",
     "*": "M0-1.25L.35-.42L1.2-.37L.54 .2L.75 1.02L0 .56L-.75 1.02L-.54 .2L-1.2-.37L-.35-.42Z",
     "P": "M-.38-1.05H.38V-.38H1.05V.38H.38V1.05H-.38V.38H-1.05V-.38H-.38Z",
     "X": "M-.95-.5L-.5-.95L0-.45L.5-.95L.95-.5L.45 0L.95 .5L.5 .95L0 .45L-.5 .95L-.95 .5L-.45 0Z",
@@ -75,9 +72,19 @@ def data(tree: xr.DataTree) -> dict[str, object]:
 
 
 def shown(tree: xr.DataTree) -> HeadMetric | None:
-    """The number that colours the grid at first; None for labels, if an atlas has some."""
+    """The number that colours the grid at first: the first that is not the same of all heads, as a
+    score that no head changes leaves the grid blank. None for labels, if an atlas has some.
+    """
     labelled = opening_of(tree) is None and any(kind.claims for kind in kinds_of(tree))
-    return None if labelled else next(iter(first_metrics(head_metrics(tree))), None)
+    if labelled:
+        return None
+    metrics = first_metrics(head_metrics(tree))
+    return next(filter(_varies, metrics), metrics[0] if metrics else None)
+
+
+def _varies(metric: HeadMetric) -> bool:
+    values = metric.estimate.value[np.isfinite(metric.estimate.value)]
+    return bool(len(values)) and float(np.ptp(values)) > 0
 
 
 def labels(tree: xr.DataTree) -> dict[str, object]:
@@ -160,11 +167,16 @@ def data_kinds(tree: xr.DataTree) -> list[dict[str, Any]]:
     return [_kind(kind) for kind in kinds_of(tree)]
 
 
+def outline(marker: str) -> str:
+    """The outline of a marker or, in "$S$", of a letter, about as large as a circle of radius 1."""
+    return letter_outline(marker[1]) if marker.startswith("$") else OUTLINES[marker]
+
+
 def _kind(kind: LabelKind) -> dict[str, Any]:
     return {
         "title": kind.title,
         "hue": kind.hue,
-        "outline": OUTLINES[kind.marker],
+        "outline": outline(kind.marker),
         "look": kind.look if kind.claims else "none",
         "count": kind.count,
     }

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import headscope
 from headscope.claims.caption_words import over
 from headscope.claims.head_labels import run_labels
+from headscope.core.head_names import names_of
 from headscope.core.inside import digest_inside, names_inside, read_inside
 from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.stored_maps import stored_inputs
@@ -24,7 +25,7 @@ from headscope.errors import InputError
 from headscope.heads.head_card import head_card
 from headscope.page.shell import render_page, style_of, template, write_page
 from headscope.report import heads
-from headscope.report.build import write_report
+from headscope.report.build import first_findings, first_words, size_style, write_report
 from headscope.report.card_page import render_card
 from headscope.report.cite import cite
 from headscope.report.example_views import input_page
@@ -77,8 +78,14 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
     layers, per_layer = shape(run.tree)
     return render_page(
         template("site.html.j2"),
-        style=style_of("report.css", "card.css"),
+        style="\n".join([style_of("report.css", "card.css"), size_style(run.tree)]),
         model=model_name(run.tree),
+        headline=first_words(run.tree),
+        findings=first_findings(run.tree, run.manifest),
+        cells=heads.cells(run.tree),
+        kinds=heads.data_kinds(run.tree),
+        ids=heads.card_ids(run.tree),
+        names=names_of(run.tree),
         n=over(run.tree),
         layers=layers,
         heads=per_layer,

@@ -26,6 +26,7 @@ from headscope.model.instrument import Instrument, Observer
 from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.variants import StandIn
+from headscope.model.vocabulary import bytes_as_text
 from headscope.run.plan import encoded
 from headscope.serve.answers import Outcome, Read, told
 from headscope.serve.open_model import CLASSES, MASK, NEXT, OpenedModel
@@ -257,7 +258,8 @@ class LiveModel:
         text = str(self.model.tokenizer.decode([number]))
         if str(self.model.tokenizer.convert_ids_to_tokens(number)).startswith("▁"):
             text = " " + text.lstrip(" ")  # SentencePiece leaves it out at the start of a text
-        return self.model.tokens([number])[0] if "\ufffd" in text else text
+        name = str(self.model.tokenizer.convert_ids_to_tokens(number))
+        return bytes_as_text(name) if "\ufffd" in text else text  # a part of a character
 
 
 def _most_moved(whole: _Pass, changed: _Pass, changes: Changes) -> list[list[float]]:

@@ -30,6 +30,7 @@ from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render
+from headscope.report.heads import shown
 from headscope.report.run_facts import run_summary
 from headscope.run.execution import Execution
 from headscope.run.manifest import training_history
@@ -107,6 +108,41 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     assert any("no head’s absence raises it" in s for s in run_findings(tree))
     found["difference"].values[:] = 0
     assert "No head changes accuracy." in run_findings(tree)
+
+
+def test_after_the_score_the_largest_sure_effect_comes_first(ablated):
+    tree = ablated.tree.copy(deep=True)
+    ablation = tree["ablation"]
+    for start in ("", "layer_", "loss_"):
+        ablation[f"{start}q"].values[...] = 0.01
+    ablation["difference"].values[...] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
+    for layer, loss, wanted in (
+        (-0.5, 1e-6, ["Of 2 layers", "Of 6 heads", "By the loss"]),
+        (-0.01, 5.0, ["By the loss", "Of 6 heads", "Of 2 layers"]),
+    ):
+        ablation["layer_difference"].values[...] = [0.0, layer]
+        ablation["loss_difference"].values[...] = loss
+        said = run_findings(tree)
+        assert said[0].startswith("Accuracy of the whole model")
+        starts = [start for one in said for start in wanted if one.startswith(start)]
+        assert starts == wanted
+    ablation["loss_q"].values[...] = 0.9  # now it is not told from chance
+    starts = [start for one in run_findings(tree) for start in wanted if one.startswith(start)]
+    assert starts[-1] == "By the loss"
+
+
+def test_the_grid_opens_with_a_number_that_varies(ablated):
+    tree = ablated.tree.copy(deep=True)
+    tree["ablation"]["difference"].values[...] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
+    assert shown(tree).key == "ablation.difference"
+    tree = ablated.tree.copy(deep=True)
+    tree["ablation"]["difference"].values[...] = 0.0  # the score is at its ceiling
+    assert shown(tree).key == "ablation.loss_difference"
+
+
+def test_the_heading_tells_the_model_from_the_task(ablated, html):
+    title = html.partition("<title>")[2].partition("</title>")[0]
+    assert re.fullmatch(r"Which heads of .+ does the task .+ need\?", title)
 
 
 def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_said(ablated):

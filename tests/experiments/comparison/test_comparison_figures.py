@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -87,8 +89,27 @@ def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
     assert not any("Gradients" in finding for finding in run_findings(tree))
 
 
+STARTS = ("L4·H1", "Attention changed", "Gradients were", "Of 12 heads", "Attention to kinds")
+
+
+def sentence(tree, start):
+    """The one sentence of the findings that begins so."""
+    (only,) = [one for one in run_findings(tree) if one.startswith(start)]
+    return only
+
+
+def test_the_largest_change_comes_first(tree):
+    tree = tree.copy(deep=True)
+    change = tree["change"]
+    for rose, first in ((12, "Of 12 heads"), (0, "L4·H1")):
+        change["rose"].values[...], change["fell"].values[...] = rose, 0
+        assert run_findings(tree)[0].startswith(first)
+    assert run_findings(tree)[1].startswith("Attention changed most in layer")
+    assert not run_findings(tree)[-1].startswith("L4·H1")
+
+
 def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
-    most, depth, training, heads, words = run_findings(tree)
+    most, depth, training, heads, words = map(partial(sentence, tree), STARTS)
     assert most.startswith(
         "L4·H1 changed most of 12 heads, 1 − cosine of its maps 0.05 [0.04, 0.06]"
     )
@@ -107,7 +128,7 @@ def test_a_difference_that_the_documents_cannot_tell_is_none_and_what_they_could
     for end, value in ends.items():
         tree["similarity"][f"last_minus_other{end}"].values[...] = value
         tree["change"][f"model_difference{end}"].values[...] = value
-    _, depth, *_, words = run_findings(tree)
+    depth, words = (sentence(tree, STARTS[at]) for at in (1, -1))
     assert depth.endswith(
         "difference 0.00010 [−0.00030, 0.00050], none that these 24 documents can tell; they could "
         "tell 0.00040."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -19,6 +20,7 @@ from headscope.model.checkpoint import quietly
 from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
+from headscope.papers.zoo.outcome import weight
 from headscope.papers.zoo.page import render
 from headscope.papers.zoo.zoo import zoo
 from headscope.run.execution import Execution
@@ -219,6 +221,25 @@ def test_the_page_asks_for_nothing_and_runs_nothing(found):
     assert "script" not in seen.tags
     references = [("a", source.link) for source in REFERENCES.values()]
     assert seen.links == references  # the models have no page of their own here
+
+
+def test_the_page_opens_with_a_matrix_of_claims_by_models(found):
+    page = (found.path / "report.html").read_text("utf-8")
+    matrix = page[page.index('<section id="matrix"') : page.index('<section id="found"')]
+    assert matrix.count('scope="col"') == 3
+    assert matrix.count("<td class=") == 3 * len(found.answers)
+    for key in found.answers:
+        assert f'href="#claim-row-{key}"' in matrix
+        assert f'id="claim-row-{key}"' in page
+    verdicts = re.findall(r'<span class="unseen">([\w ]+)</span>', matrix)
+    assert verdicts == [str(a.outcome) for row in found.answers.values() for a in row.values()]
+
+
+def test_sentences_of_the_largest_distance_from_their_bounds_come_first(found):
+    sizes = {claim.headline: weight(found.answers[claim.key]) for claim in CLAIMS if claim.headline}
+    order = [size for line in found.headlines for end, size in sizes.items() if f"{end}" in line]
+    assert len(set(order)) > 2
+    assert order == sorted(order, reverse=True)
 
 
 def test_a_hostile_name_is_text(found):

@@ -30,6 +30,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import at, best_places, estimate
 from headscope.core.wording import MISSING, capital, percent
 from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_marks import note_heads
 from headscope.draw.panel import Panel
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
@@ -53,7 +54,7 @@ def panels(run: Reading) -> list[Panel]:
     if not kinds:
         return []
     count = 2 * len(kinds) - 0.6
-    grid = run("accuracy", mention_type=kinds[0]).value
+    parts = run("accuracy", mention_type=kinds[0])
     return [
         row_panel(
             "Best heads by mention",
@@ -66,7 +67,13 @@ def panels(run: Reading) -> list[Panel]:
             entries=[("best_head", "best head"), *SYSTEMS.items()],
             right=1,
         ),
-        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, run.names, unit="probability"),
+        grid_panel(
+            f"All heads, {TYPES[kinds[0]]}",
+            parts.value,
+            run.names,
+            unit="probability",
+            parts=parts,
+        ),
     ]
 
 
@@ -92,7 +99,17 @@ def _draw(run: Reading, kinds: list[str], axes: Axes) -> None:
         beside(axes, 2 * row, head, COLUMNS["head"])
         held_out, chosen = estimate(here, "held_out"), estimate(here, "best_accuracy")
         hollow = not np.isfinite(held_out.value)
-        marks = {"best_head": chosen if hollow else held_out}
+        unit = int(here["best_layer"]) * run.data.sizes["head"] + int(here["best_head"])
+        best = chosen if hollow else held_out
+        note_heads(
+            axes,
+            best.value,
+            2 * row - APART * len(SYSTEMS) / 2,
+            [percent(*map(float, (best.value, best.low, best.high)))],
+            units=[unit],
+            series=TYPES[kind],
+        )
+        marks = {"best_head": best}
         marks |= {system: estimate(here, "baseline", system=system) for system in SYSTEMS}
         for place, (word, parts) in enumerate(marks.items()):
             shift = (place - (len(marks) - 1) / 2) * APART

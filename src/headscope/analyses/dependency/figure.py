@@ -27,9 +27,10 @@ from headscope.analyses.language.tables import language_section
 from headscope.claims.caption_words import INTERVALS, by_measure, clipped
 from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, frequent_relations
-from headscope.core.head_names import HeadNames
-from headscope.core.results import Floats
+from headscope.core.results import Floats, shape
+from headscope.core.wording import percent
 from headscope.draw.head_grid import grid_panel, paint_grid
+from headscope.draw.head_marks import note_heads
 from headscope.draw.panel import Panel, compose
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import color, house_style
@@ -54,7 +55,7 @@ def best_head_panels(run: Reading) -> list[Panel]:
             "Best heads by relation",
             COLUMNS,
             map(_label, rows),
-            partial(_draw, over_all, single, run.names),
+            partial(_draw, run, over_all, single),
             count=len(rows) + 0.6 * bool(over_all),
             height=rows_height(len(rows) + 1),
             label="words whose head is found",
@@ -89,11 +90,20 @@ def _rows(run: Reading) -> tuple[list[RelationHead], list[RelationHead]]:
 
 
 def _draw(
-    over_all: list[RelationHead], single: list[RelationHead], names: HeadNames, axes: Axes
+    run: Reading, over_all: list[RelationHead], single: list[RelationHead], axes: Axes
 ) -> None:
     places = [*range(len(over_all)), *(len(over_all) + 0.6 + at for at in range(len(single)))]
-    judged = any_interval(single)
-    for row, best in zip(places, over_all + single, strict=True):
+    judged, names, heads = any_interval(single), run.names, shape(run.tree)[1]
+    every = over_all + single
+    numbers = [best.accuracy for best in every]
+    note_heads(
+        axes,
+        [best.accuracy.value for best in every],
+        places,
+        [percent(float(one.value), float(one.low), float(one.high)) for one in numbers],
+        units=[best.place[0] * heads + best.place[1] for best in every],
+    )
+    for row, best in zip(places, every, strict=True):
         faint = judged and not best.beats
         offset = f"{best.offset:+d}".replace("-", "−")
         texts = (_label(best), names.head(*best.place), DIRECTIONS[best.direction], offset)

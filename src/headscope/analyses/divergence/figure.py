@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.divergence.clusters import most
 from headscope.claims.reading import Reading
 from headscope.core.results import Floats, shape
+from headscope.draw.head_marks import note_heads
 from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds
 from headscope.draw.marks import cell_key, named_places
 from headscope.draw.panel import Panel
@@ -66,6 +67,7 @@ def _by_layer(run: Reading, place: Floats, axes: Axes) -> None:
     for layer, shade in enumerate(layer_colors(layers)):
         here = place[layer * heads : (layer + 1) * heads]
         axes.plot(*here.T, "o", color=shade, ms=4.4, mew=0.4, mec=color("page"))
+    note_heads(axes, *place.T, [""] * len(place))
     key = axes.inset_axes((0.12, 1.02, 0.4, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(layer_colors(layers)):

@@ -4,6 +4,7 @@ Kovaleva et al. (2019), §4.4 and §4.5: nouns, verbs, subjects, objects, negati
 special tokens; subjects with verbs, and nouns with pronouns, both ways.
 """
 
+import math
 from collections.abc import Iterable
 from functools import partial
 
@@ -15,13 +16,14 @@ from headscope.analyses.language.tables import language_section, scale_of
 from headscope.claims.caption_words import INTERVALS, inputs, over, quantity, special
 from headscope.claims.dictionary import name
 from headscope.claims.reading import Reading
-from headscope.core.accumulators import finite_mean
+from headscope.core.accumulators import Ints, finite_mean
 from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, shape
 from headscope.core.wording import capital, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import best_place, grid_panel, largest
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.panel import Panel
 from headscope.draw.style import SINGLE, color, marker
 from headscope.page.tabulate import Cell, Column, Rows, Table
@@ -143,11 +145,19 @@ def cls_caption(run: Reading) -> str:
 
 def pair_panels(run: Reading) -> list[Panel]:
     """All heads, a panel for each kind of pairs."""
-    grids = {kind: parts.value for kind, parts in _by_kind(run.data, "pair").items()}
-    look = {"unit": _unit(run.data), "top": max(map(largest, grids.values()), default=1.0)}
+    kinds = _by_kind(run.data, "pair")
+    top = max((largest(parts.value) for parts in kinds.values()), default=1.0)
+    look = {"unit": _unit(run.data), "top": top}
     return [
-        grid_panel(capital(name(kind)), grid, run.names, best=best_place(grid), **look)
-        for kind, grid in grids.items()
+        grid_panel(
+            capital(name(kind)),
+            parts.value,
+            run.names,
+            best=best_place(parts.value),
+            parts=parts,
+            **look,
+        )
+        for kind, parts in kinds.items()
     ]
 
 
@@ -180,9 +190,13 @@ def _top(kinds: Iterable[Estimate]) -> float:
 
 def strongest(parts: Estimate) -> Estimate:
     """[layer] the head with the largest value in each layer; parts [layer, head]."""
-    at = np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1)
+    at = _strongest_heads(parts)
     layers = np.arange(len(at))
     return Estimate(*(end[layers, at] for end in (parts.value, parts.low, parts.high)))
+
+
+def _strongest_heads(parts: Estimate) -> Ints:
+    return np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1)  # [layer]
 
 
 def _draw(run: Reading, parts: Estimate, axes: Axes, *, top: float) -> None:
@@ -191,6 +205,9 @@ def _draw(run: Reading, parts: Estimate, axes: Axes, *, top: float) -> None:
     shade = color("strongest")
     axes.vlines(over, first.low, first.high, color=shade, lw=0.8, alpha=0.6, zorder=2)
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
+    heads = parts.value.shape[1]
+    units = [layer * heads + head for layer, head in enumerate(_strongest_heads(parts))]
+    note_heads(axes, over, first.value, number_texts(first, _unit(run.data)), units=units)
     mean = finite_mean(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
     marks.layer_axis(axes, len(over), run.names)
@@ -225,6 +242,11 @@ def _draw_strips(run: Reading, strips: dict[str, Estimate], axes: Axes) -> None:
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
+    last = math.prod(shape(run.tree)) - count + np.arange(count)  # [head] of the last layer
+    for row, (kind, parts) in enumerate(strips.items()):
+        texts = number_texts(parts, _unit(run.data))
+        look = {"units": last.tolist(), "series": kind, "cells": True}
+        note_heads(axes, np.arange(count), np.full(count, row), texts, **look)
     shown = marks.named_places(count)
     axes.set_xticks(shown, [run.names.within(head) for head in shown])
     axes.tick_params(length=0)

@@ -17,8 +17,9 @@ from headscope.claims.caption_words import INTERVALS, quantity
 from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, largest_first
-from headscope.core.wording import number
+from headscope.core.wording import by_unit, number
 from headscope.draw.head_grid import grid_panel, largest
+from headscope.draw.head_marks import note_heads
 from headscope.draw.panel import Panel
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
@@ -69,6 +70,7 @@ def caption(run: Reading) -> str:
 
 
 def _draw(run: Reading, places: list[tuple[int, int]], axes: Axes) -> None:
+    unit = str(run.data["score"].attrs.get("units", "1"))
     for row, place in enumerate(places):
         here = run.data.isel(layer=place[0], head=place[1])
         p, chance = float(here["p_value"]), float(here["chance"])
@@ -83,7 +85,11 @@ def _draw(run: Reading, places: list[tuple[int, int]], axes: Axes) -> None:
         axes.add_patch(Rectangle((lower, row - BOX / 2), upper - lower, BOX, zorder=2, **box))
         axes.vlines(median, row - BOX / 2, row + BOX / 2, color=color("sky"), lw=1.6, zorder=3)
         row_point(axes, row, Estimate(*map(np.array, (chance, np.nan, np.nan))), "chance")
-        row_point(axes, row, estimate(here, "score"), "all")
+        score = estimate(here, "score")
+        row_point(axes, row, score, "all")
+        text = by_unit(*map(float, (score.value, score.low, score.high)), unit)
+        number_of_head = place[0] * run.data.sizes["head"] + place[1]
+        note_heads(axes, score.value, row, [text], units=[number_of_head])
 
 
 def frames_table(run: Reading) -> Table:

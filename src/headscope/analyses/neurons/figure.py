@@ -22,6 +22,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, largest_first
 from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.head_grid import control_words, grid_panel
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel
@@ -40,12 +41,12 @@ def panels(run: Reading) -> list[Panel]:
     """The panels that the run has numbers for."""
     if not run.has("effective"):
         return []
-    effective, overlap = (run(quantity).value for quantity in QUANTITIES)
+    effective, overlap = map(run, QUANTITIES)
     of_control = control_ranges(run.tree)
     one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
-        grid_panel("Neurons that count", effective, run.names, untrained=one),
-        grid_panel("The same elsewhere", overlap, run.names, untrained=other),
+        _grid("Neurons that count", effective, run, one),
+        _grid("The same elsewhere", overlap, run, other),
         Panel("By label", partial(_scatter, run), height=0.8, legend=KIND_COLUMNS),
     ]
     if attention_to(run.tree, "sep") is not None:
@@ -194,12 +195,18 @@ def _groups(run: Reading) -> str:
     return f"Median heads: {'; '.join(medians)}." if len(medians) > 1 else ""
 
 
+def _grid(title: str, parts: Estimate, run: Reading, control: tuple[float, float] | None) -> Panel:
+    return grid_panel(title, parts.value, run.names, untrained=control, parts=parts)
+
+
 def _scatter(run: Reading, axes: Axes) -> None:
     x, y = map(run, QUANTITIES)
     for kind in label_kinds(run.tree):
         here = np.isin(np.arange(x.value.size), kind.units).reshape(x.value.shape)
         axes.plot(*_whiskers(x, y, here), color=color(kind.hue), lw=0.6, alpha=0.35)
-    plot_kinds(axes, run.tree, x.value.ravel(), y.value.ravel())
+    pairs = zip(number_texts(x, "1"), number_texts(y, "1"), strict=True)
+    texts = [f"{neurons} neurons, the same elsewhere {same}" for neurons, same in pairs]
+    plot_kinds(axes, run.tree, x.value.ravel(), y.value.ravel(), texts=texts)
     _overlap_axis(run, axes)
     axes.set_xlabel("effective number of neurons")
 
@@ -232,6 +239,8 @@ def _by_share(run: Reading, axes: Axes) -> None:
             alpha=0.6,
             zorder=3,
         )
+        texts = number_texts(parts[target], "probability")
+        note_heads(axes, shares[target], overlap, texts, series=TARGETS[target].name)
     _overlap_axis(run, axes)
     axes.set_xlim(0)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
@@ -246,6 +255,9 @@ def _by_bag(run: Reading, y: Estimate, label: str, axes: Axes) -> None:
     axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
     axes.plot(*_whiskers(x, y, every), color=color("blue"), lw=0.6, alpha=0.35)
     axes.plot(x.value.ravel(), y.value.ravel(), "o", color=color("blue"), ms=3.6, mew=0, zorder=3)
+    pairs = zip(number_texts(x, "1"), number_texts(y, "1"), strict=True)
+    texts = [f"bag of words {of_words}, {label} {other}" for of_words, other in pairs]
+    note_heads(axes, x.value, y.value, texts)
     axes.set_ylim(0)
     axes.set_ylabel(label)
     axes.set_xlabel("bag of words of the own sentence")

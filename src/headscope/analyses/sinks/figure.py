@@ -14,6 +14,7 @@ from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import printable
 from headscope.core.wording import capital, percent
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import faint_grid, layer_axis, legend, percent_axis, share_tick
 from headscope.draw.style import color, marker
 from headscope.page.tabulate import Cell, Column, Rows, Table
@@ -63,6 +64,9 @@ def draw_norms(run: Reading, axes: Axes) -> None:
     for kind, (weight, norm) in kinds.items():
         look: dict[str, Any] = {"color": color(kind), "ms": 3.2, "mew": 0, "alpha": 0.65}
         axes.plot(weight.value.ravel(), norm.value.ravel(), marker(kind), **look)
+        both = zip(*(number_texts(one, "probability") for one in (weight, norm)), strict=True)
+        texts = [f"attention {alpha}, norms {norms}" for alpha, norms in both]
+        note_heads(axes, weight.value, norm.value, texts, series=run.special(kind))
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel("attention")

@@ -38,7 +38,7 @@ def panels(run: Reading) -> list[Panel]:
     """Heads by the score, and layers."""
     ablation = run.data
     word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
-    title, change = f"Change of {word}, by head", ablation["difference"].values
+    title, change = f"Change of {word}, by head", run("difference")
     return [
         _grid(title, change, run.names, ablation["verdict"], unit=unit),
         Panel(f"{capital(word)} without a layer", partial(_layers, run), height=0.72),
@@ -48,11 +48,12 @@ def panels(run: Reading) -> list[Panel]:
 def loss_panels(run: Reading) -> list[Panel]:
     """The loss, finer than a score, as every example counts; up is better here too."""
     ablation = run.data
-    rise = ablation["loss_difference"]
-    unit = "nats" if rise.attrs["units"] == "nats" else ""
+    unit = "nats" if ablation["loss_difference"].attrs["units"] == "nats" else ""
+    rise = run("loss_difference")
+    fall = Estimate(-rise.value, -rise.high, -rise.low)
     title = "Fall of the loss without a head"
     return [
-        _grid(title, -rise.values, run.names, ablation["loss_verdict"], unit=unit),
+        _grid(title, fall, run.names, ablation["loss_verdict"], unit=unit),
         Panel("Fall of the loss without a layer", partial(_layer_losses, run), height=0.72),
     ]
 
@@ -94,8 +95,9 @@ def _score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
 
 
 def _grid(
-    title: str, values: Floats, names: HeadNames, verdicts: xr.DataArray, *, unit: str
+    title: str, parts: Estimate, names: HeadNames, verdicts: xr.DataArray, *, unit: str
 ) -> Panel:
+    values = parts.value
     layers, heads = values.shape
     signs = 1.0 * (verdicts.values == "harmful") - (verdicts.values == "helpful")
     top = head_grid.signed_top(values)
@@ -110,6 +112,8 @@ def _grid(
         text=shown,
         high_text=f"{shown} {unit}".strip(),
         signs=signs,
+        parts=parts.map(lambda shares: 100 * shares) if unit == "points" else parts,
+        unit=unit,
     )
 
 

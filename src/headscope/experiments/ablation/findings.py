@@ -5,6 +5,7 @@ how many heads can go. The sentences say what was found, whatever it is.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -14,7 +15,7 @@ from headscope.claims.verdict import SIGNIFICANT
 from headscope.core.head_names import renamed
 from headscope.core.intervals import Estimate, stretch
 from headscope.core.results import Floats, at, estimate, printable
-from headscope.core.wording import capital, fixed, with_ends
+from headscope.core.wording import capital, distinct_digits, fixed, heaviest_first, with_ends
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.effects import MARGIN
 
@@ -22,17 +23,23 @@ NAMED = 3  # heads that a sentence names
 
 
 def ablation_findings(run: Reading) -> list[str]:
-    """Sentences on the effect of switching heads off."""
-    parts = (
-        whole_finding,
-        verdict_finding,
-        loss_finding,
-        extremes_finding,
-        layers_finding,
-        answers_finding,
-        groups_finding,
-    )
-    return [part(run) for part in parts]
+    """Sentences on the effect of switching heads off: the score, then the largest effects first.
+
+    An effect weighs what it changes of the score, or of the loss as a share of that of the best
+    constant answer; one that is not told from chance weighs nothing.
+    """
+    ablation = run.data
+    score, layer, loss = (surest_change(ablation, start) for start in ("", "layer_", "loss_"))
+    flips = "lost" in ablation and float((ablation["lost"] + ablation["gained"]).mean())
+    weighted = [
+        (verdict_finding(run), score),
+        (loss_finding(run), loss / (constant_loss(ablation) or math.nan)),
+        (extremes_finding(run), score),
+        (layers_finding(run), layer),
+        (answers_finding(run), flips / ablation.sizes["example"]),
+        (groups_finding(run), 0.0),  # it has no interval
+    ]
+    return [whole_finding(run), *heaviest_first(weighted)]
 
 
 def pruning_findings(run: Reading) -> list[str]:
@@ -206,10 +213,11 @@ def _named(run: Reading, start: str) -> str:
     ablation, apart = run.data, run(f"{start}difference").map(np.ravel)
     words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
-    write = _loss_text if start else terms.change_text
+    named = {word: [unit for unit in order if words[unit] == word] for word in terms.SURE}
+    shown = [at(apart, unit) for units in named.values() for unit in units[:NAMED]]
+    write = partial(_loss_text, digits=distinct_digits(3, shown)) if start else terms.change_text
     sentences = []
-    for word in terms.SURE:
-        units = [unit for unit in order if words[unit] == word]
+    for word, units in named.items():
         changes = [
             f"{run.names.unit(unit, heads)} ({write(ablation, *at(apart, unit))})"
             for unit in units[:NAMED]
@@ -219,8 +227,26 @@ def _named(run: Reading, start: str) -> str:
     return "".join(sentences)
 
 
-def _loss_text(_: xr.Dataset, value: float, low: float, high: float) -> str:
-    return f"loss {'+' if value > 0 else ''}{with_ends(value, low, high, 3)}"
+def _loss_text(_: xr.Dataset, value: float, low: float, high: float, *, digits: int) -> str:
+    return f"loss {'+' if value > 0 else ''}{with_ends(value, low, high, digits)}"
+
+
+def surest_change(ablation: xr.Dataset, start: str) -> float:
+    """The largest change of one variant that is more than chance; 0 for none.
+
+    start  of the names of the numbers: "" of the score without a head, "layer_", "loss_"
+    """
+    sure = ablation[f"{start}q"].values < SIGNIFICANT
+    return float(np.abs(ablation[f"{start}difference"].values[sure]).max(initial=0))
+
+
+def constant_loss(ablation: xr.Dataset) -> float:
+    """The loss of the best answer that is always the same: an entropy in nats, or a variance."""
+    labels = ablation["label"].values
+    if not terms.class_names(ablation):
+        return float(np.var(labels.astype(np.float64)))
+    shares = np.unique(labels, return_counts=True)[1] / len(labels)
+    return float(-(shares * np.log(shares)).sum())
 
 
 # --- heads removed --------------------------------------------------------------------------

@@ -26,9 +26,12 @@ def heading(run: Reading) -> list[tuple[str, bool]]:
     """The heading of a run about a task, and which part of it is the model's name."""
     before, after = "Which heads of ", " matter?"
     if (ablation := group(run.tree, "ablation")) is not None:
-        after = f" does {terms.task_name(ablation)} need?"
+        after = f" does the task {terms.task_name(ablation)} need?"
     elif (pruning := group(run.tree, "pruning")) is not None:
-        before, after = "How many heads of ", f" can {terms.task_name(pruning)} do without?"
+        before, after = (
+            "How many heads of ",
+            f" can the task {terms.task_name(pruning)} do without?",
+        )
     return [(before, False), (model_name(run.tree), True), (after, False)]
 
 

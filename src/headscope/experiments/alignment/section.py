@@ -8,6 +8,7 @@ from headscope.claims.caption_words import with_interval
 from headscope.claims.reading import Reading
 from headscope.core.results import at
 from headscope.core.wording import percent
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import layer_bands, percent_axis
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
@@ -110,6 +111,7 @@ def _heads(run: Reading, setting: str, axes: Axes) -> None:
     x, word = norm.value.ravel(), LOOK["norm"]  # [unit]
     axes.vlines(x, aer.low.ravel(), aer.high.ravel(), color=color(word), lw=0.7, alpha=0.35)
     axes.plot(x, aer.value.ravel(), marker(word), color=color(word), ms=3.6, mew=0)
+    note_heads(axes, x, aer.value, number_texts(aer, "probability"), series="error rate")
     axes.set_xlabel("mean norm ‖αf(x)‖")
     axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
     percent_axis(axes, "alignment error rate", top=1.0)

@@ -7,7 +7,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.claims.head_metrics import control_ranges
 from headscope.claims.reading import Reading
+from headscope.core.wording import number
 from headscope.draw.head_grid import control_words, grid_panel, signed_panel
+from headscope.draw.head_marks import note_heads
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
@@ -31,18 +33,25 @@ def panels(run: Reading) -> list[Panel]:
     ranges = control_ranges(run.tree)
     keys = [*(f"score.{kind}" for kind in KINDS), *(one for one in SHARES if one in run.data)]
     look = partial(grid_panel, unit="probability", top=1.0)
+    copying = run("weight_copying")
     return [
         *(
             look(
                 TITLES[key.rpartition(".")[2]],
                 run(key).value,
                 run.names,
+                parts=run(key),
                 untrained=ranges.get(f"circuits.{key}"),
             )
             for key in keys
         ),
         signed_panel(
-            "Copying by weights", run("weight_copying").value, run.names, top=1.0, text="1"
+            "Copying by weights",
+            copying.value,
+            run.names,
+            top=1.0,
+            text="1",
+            parts=copying,
         ),
     ]
 
@@ -107,6 +116,14 @@ def _path(run: Reading, reader: int, axes: Axes) -> None:
             zorder=3,
         )
     top = pairs[0][1]
+    writers = [writer for writer, _, _ in pairs]
+    note_heads(
+        axes,
+        before[writers],
+        [score for _, score, _ in pairs],
+        [f"K-composition {number(score)}" for _, score, _ in pairs],
+        units=writers,
+    )
     axes.axhline(float(dataset.attrs["width"]) ** -0.5, color=color("rule"), lw=0.8, zorder=1)
     for writer, score, _ in pairs[:NAMED]:
         right = before[writer] > 0.5

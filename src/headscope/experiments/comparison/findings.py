@@ -6,7 +6,6 @@ afterwards; which labels do they gain or lose?
 
 import math
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -42,7 +41,7 @@ from headscope.core.results import (
     title_name,
     token_names,
 )
-from headscope.core.wording import decimals, fixed, number, with_ends
+from headscope.core.wording import decimals, fixed, heaviest_first, number, with_ends
 
 LAST = 2
 WORDS = {
@@ -53,6 +52,8 @@ WORDS = {
     "object": "objects",
     "negation": "negation",
 }
+SPECIAL = ("surface.attention.sep", "surface.attention.cls")
+SPREAD = "entropy.entropy.all"
 OTHERS = ("cls", "sep", "punctuation")
 _MEASURES = {
     "gradient_norm": ("Gradients were largest", "layers with larger gradients"),
@@ -61,19 +62,23 @@ _MEASURES = {
 
 
 def findings(run: Reading) -> list[str]:
-    """All sentences that the results allow; none where both models look untrained."""
+    """All sentences that the results allow, which layers are compared first, then the largest
+    changes first; none where both models look untrained.
+
+    A change weighs as a share of what it could be: 1 − cosine, shares of heads, of attention.
+    """
     if both_untrained(run.tree):
         return []
-    parts: tuple[Callable[[Reading], str], ...] = (
-        layers_finding,
-        heads_finding,
-        depth_finding,
-        training_finding,
-        labels_finding,
-        sure_finding,
-        words_finding,
-    )
-    return [part(run) for part in parts]
+    total = math.prod(shape(run.tree))
+    weighted = [
+        (heads_finding(run), _largest(run, "map_change")),
+        (depth_finding(run), 1 - _least(run, "layer_cosine")),
+        (training_finding(run), 0.0),  # of how sizes go together, and none itself
+        (labels_finding(run), len(_relabelled(run.tree)) / total),
+        (sure_finding(run), max(map(sum, sure_counts(run).values()), default=0) / total),
+        (words_finding(run), _words_weight(changes(run))),
+    ]
+    return [*filter(None, [layers_finding(run)]), *heaviest_first(weighted)]
 
 
 def opening_findings(run: Reading) -> list[str]:
@@ -149,24 +154,30 @@ def training_finding(run: Reading) -> str:
 
 def sure_finding(run: Reading) -> str:
     """In how many heads attention to special tokens, or its spread, changed significantly."""
-    change, names = changes(run), token_names(run.tree)
-    kinds = {
-        "surface.attention.sep": f"attention to {names['sep'] or 'separators'}",
-        "surface.attention.cls": f"attention to {names['cls'] or 'the first token'}",
-        "entropy.entropy.all": "the entropy of attention",
+    names = token_names(run.tree)
+    words = {
+        SPECIAL[0]: f"attention to {names['sep'] or 'separators'}",
+        SPECIAL[1]: f"attention to {names['cls'] or 'the first token'}",
+        SPREAD: "the entropy of attention",
     }
-    layers, heads = shape(run.tree)
-    parts = []
-    for key, words in kinds.items():
-        if key in change["quantity"].values:
-            row = change.sel(quantity=key)
-            parts.append(f"{words} rose in {int(row['rose'])} and fell in {int(row['fell'])}")
+    parts = [
+        f"{words[key]} rose in {rose} and fell in {fell}"
+        for key, (rose, fell) in sure_counts(run).items()
+    ]
     if not parts:
         return ""
     return (
-        f"Of {layers * heads} heads, by significant changes alone (corrected for all heads): "
-        f"{'; '.join(parts)}."
+        f"Of {math.prod(shape(run.tree))} heads, by significant changes alone (corrected for all "
+        f"heads): {'; '.join(parts)}."
     )
+
+
+def sure_counts(run: Reading) -> dict[str, tuple[int, int]]:
+    """In how many heads attention to special tokens, and its spread, surely rose and fell."""
+    change = changes(run)
+    there = [key for key in (*SPECIAL, SPREAD) if key in change["quantity"].values]
+    rows = {key: change.sel(quantity=key) for key in there}
+    return {key: (int(row["rose"]), int(row["fell"])) for key, row in rows.items()}
 
 
 def words_finding(run: Reading) -> str:
@@ -335,6 +346,25 @@ def _beside(run: Reading, name: str) -> str:
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
         f"{with_ends(rho, low, high, 2)}, {chance_text(p)}: {verdict}."
     )
+
+
+def _largest(run: Reading, name: str) -> float:
+    return float(np.nanmax(run(name).value)) if name in run.data else math.nan
+
+
+def _least(run: Reading, name: str) -> float:
+    return float(np.nanmin(run(name).value))
+
+
+def _relabelled(tree: xr.DataTree) -> set[tuple[int, int]]:
+    """The heads that surely lose or gain a label."""
+    return {(one.layer, one.head) for claims in label_changes(tree).values() for one in claims}
+
+
+def _words_weight(change: xr.Dataset) -> float:
+    """The largest sure change of attention to a kind of words, a share."""
+    parts = [at(kind_change(change, kind)) for kind in kinds_there(change) if kind in WORDS]
+    return max((abs(one[0]) for one in parts if differs(*one).holds), default=0.0)
 
 
 def _these(run: Reading) -> str:

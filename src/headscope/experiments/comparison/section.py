@@ -21,7 +21,8 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, printable, shape
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
-from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
+from headscope.draw.head_grid import grid_panel, grid_room, signed_panel, signed_top
+from headscope.draw.head_marks import without_ends
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
@@ -148,7 +149,7 @@ def panels(run: Reading) -> list[Panel]:
     made = [
         grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values, run.names),
         grid_panel("Divergence (nats)", js, run.names, unit="nats"),
-        Panel("Layer by layer", by_layer, height=grid_height(js)),
+        Panel("Layer by layer", by_layer, **grid_room(js)),
     ]
     if "cosine_padded" in similarity:
         made.append(
@@ -323,7 +324,9 @@ def _grid_panel(change: xr.Dataset, key: str, names: HeadNames) -> Panel:
     else:
         text = plain(top, unit)
         high = f"+{text}"
-    return signed_panel(capital(short), values, names, top=top, text=text, high_text=high)
+    parts = without_ends(row["difference"].values)
+    look = {"top": top, "text": text, "high_text": high, "parts": parts, "unit": unit}
+    return signed_panel(capital(short), values, names, **look)
 
 
 def _before_and_after(

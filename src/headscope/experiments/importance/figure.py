@@ -14,9 +14,11 @@ from headscope.claims.caption_words import with_interval
 from headscope.claims.plan import LayerLines, PanelPlan
 from headscope.claims.reading import Reading
 from headscope.core.head_names import HeadNames
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, shape
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
+from headscope.draw.head_marks import note_heads, number_texts, without_ends
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
@@ -74,7 +76,7 @@ def _heads(run: Reading, kind: str, axes: Axes) -> None:
 def importance_panels(run: Reading) -> list[Panel]:
     """A grid for each method."""
     return [
-        _grid(capital(method_name(name)), run(f"head_importance.{name}").value, run.names)
+        _grid(capital(method_name(name)), run(f"head_importance.{name}"), run.names)
         for name in methods_of(run)
     ]
 
@@ -102,12 +104,13 @@ def importance_caption(run: Reading) -> str:
     )
 
 
-def _grid(title: str, values: Floats, names: HeadNames) -> Panel:
+def _grid(title: str, parts: Estimate, names: HeadNames) -> Panel:
+    values = parts.value
     top = largest(np.abs(values))
     text = f"{top:.2g}"
     if np.nanmin(values) < 0:
-        return signed_panel(title, values, names, top=top, text=text)
-    return grid_panel(title, values, names, top=top, top_text=text)
+        return signed_panel(title, values, names, top=top, text=text, parts=parts)
+    return grid_panel(title, values, names, top=top, top_text=text, parts=parts)
 
 
 def against_panels(run: Reading) -> list[Panel]:
@@ -199,6 +202,8 @@ def _by_layer(axes: Axes, x: Floats, y: Floats, names: HeadNames) -> None:
     for layer, shade in enumerate(shades):
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
+    pairs = zip(*(number_texts(without_ends(one), "1") for one in (x, y)), strict=True)
+    note_heads(axes, x, y, [f"across {across}, upwards {up}" for across, up in pairs])
     key.set_xlim(0, len(shades))
     ends = (f"layer {names.layer(0)}", names.layer(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):

@@ -10,7 +10,9 @@ from matplotlib.ticker import FuncFormatter
 
 from headscope.claims.plan import CHANGES
 from headscope.claims.reading import Reading
-from headscope.core.results import estimate
+from headscope.core.results import at, estimate, shape
+from headscope.core.wording import percent
+from headscope.draw.head_marks import note_heads
 from headscope.draw.marks import faint_grid, legend_of, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import color
@@ -61,6 +63,14 @@ def _draw(run: Reading, axes: Axes) -> None:
         value = float(effect.value[row])
         elsewhere = value - weakest(beyond, row)
         top = max(top, value, elsewhere)
+        ((layer, head),) = one.heads
+        note_heads(
+            axes,
+            elsewhere,
+            value,
+            [f"{one.outcome}: {percent(*map(float, at(effect, row)))}"],
+            units=[layer * shape(run.tree)[1] + head],
+        )
         axes.plot(elsewhere, value, mark, color=color(hue), ms=4, mew=0 if mark == "o" else 1)
     axes.plot([0, top * ROOM], [0, top * ROOM], color=color("ink"), lw=0.6)
     axes.set_xlim(0, top * ROOM)

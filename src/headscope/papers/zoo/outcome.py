@@ -20,7 +20,7 @@ from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
-from headscope.core.wording import fixed, percent
+from headscope.core.wording import fixed, heaviest_first, percent
 from headscope.papers import claim_engine
 from headscope.papers.claim_engine import ClaimOutcome, PaperClaim
 from headscope.papers.quantities import Measured, PaperRun, PaperRuns
@@ -78,28 +78,43 @@ class ZooOutcome:
 
     @cached_property
     def headlines(self) -> list[str]:
-        """One sentence per claim that has one, and one on relations.
+        """One sentence per claim that has one, those of most weight first, and one on relations.
 
         `In 4 of 5 models more than half of the attention … (not in x: 35 %; cannot tell of y: 52 %;
         not asked of z: no separator).`
         """
-        sentences = []
-        for claim in CLAIMS:
-            answers = self.answers[claim.key]
-            exceptions, outcomes = (
-                _exceptions(claim, answers),
-                {a.outcome for a in answers.values()},
-            )
-            if claim.headline and outcomes & {Outcome.HOLDS, Outcome.FAILS}:
-                sentences.append(f"In {how_many(answers)} {claim.headline}{exceptions}.")
-            elif claim.headline and Outcome.CANNOT_TELL in outcomes:
-                sentences.append(
-                    f"Whether {claim.headline} these texts cannot tell of any model{exceptions}."
-                )
-            elif claim.headline:
-                why = next(iter(answers.values())).verdict.needs
-                sentences.append(f"Whether {claim.headline} was not asked of any model: {why}.")
-        return [*sentences, *_relations(self.answers)]
+        claims = [claim for claim in CLAIMS if claim.headline]
+        said = ((_headline(one, self.answers[one.key]), self.answers[one.key]) for one in claims)
+        weighted = heaviest_first((text, weight(answers)) for text, answers in said)
+        return [*weighted, *_relations(self.answers)]
+
+
+def _headline(claim: PaperClaim, answers: Answers) -> str:
+    exceptions, outcomes = _exceptions(claim, answers), {a.outcome for a in answers.values()}
+    if outcomes & {Outcome.HOLDS, Outcome.FAILS}:
+        return f"In {how_many(answers)} {claim.headline}{exceptions}."
+    if Outcome.CANNOT_TELL in outcomes:
+        return f"Whether {claim.headline} these texts cannot tell of any model{exceptions}."
+    why = next(iter(answers.values())).verdict.needs
+    return f"Whether {claim.headline} was not asked of any model: {why}."
+
+
+def weight(answers: Answers) -> float:
+    """How far numbers lie from the bound of a claim, mean over models; 0 of one without a verdict.
+
+    From 0, at the bound, to 1: shares and correlations as they are, else as a share
+    of the number or of the bound, whichever is larger.
+    """
+    sure = [one for one in answers.values() if one.outcome in (Outcome.HOLDS, Outcome.FAILS)]
+    return sum(map(_apart, sure)) / len(answers) if answers else 0.0
+
+
+def _apart(answer: ClaimOutcome) -> float:
+    if answer.measured is None or answer.claim.bound is None:
+        return 0.0
+    number, bound = answer.measured.value, answer.claim.bound.value
+    scale = max(abs(number), abs(bound)) if answer.claim.unit in ("heads", "nats") else 1.0
+    return min(abs(number - bound) / scale, 1.0) if scale else 0.0
 
 
 def held(answers: Answers) -> tuple[int, int]:

@@ -7,13 +7,18 @@ function metricNow() {
   return data.metrics.find((metric) => metric.key === document.getElementById("metric").value);
 }
 
+function matches(key, words) {
+  const metric = data.metrics.find((one) => one.key === key);
+  const text = metric ? `${metric.group} ${metric.label}`.toLowerCase() : "";
+  return Boolean(metric) && words.every((word) => text.includes(word));
+}
+
 // The numbers whose question or name holds the words, by question.
 function fillChoice(choice, words) {
   const now = choice.value || data.shown || LABELS;
   const groups = new Map();
   for (const metric of data.metrics) {
-    const text = `${metric.group} ${metric.label}`.toLowerCase();
-    if (metric.key !== now && !words.every((word) => text.includes(word))) continue;
+    if (metric.key !== now && !matches(metric.key, words)) continue;
     if (!groups.has(metric.group)) groups.set(metric.group, element("optgroup", { label: metric.group }));
     groups.get(metric.group).append(element("option", { value: metric.key }, metric.label));
   }
@@ -28,11 +33,26 @@ function buildChoice(choice, search) {
     paint();
     tellAddress();
   });
-  search.addEventListener("input", () => fillChoice(choice, wanted()));
+  let before = null; // what was shown as the search began
+  search.addEventListener("input", () => {
+    before ??= choice.value;
+    const words = wanted();
+    choice.value = before;
+    fillChoice(choice, words);
+    const fits = [...choice.options].filter(({ value }) => value !== LABELS);
+    const hits = fits.filter((option) => matches(option.value, words));
+    if (words.length && hits.length) choice.value = hits[0].value;
+    if (!words.length) before = null;
+    document.getElementById("number-count").textContent = words.length ? `${hits.length} of ${data.metrics.length} numbers` : "";
+    paint();
+    tellAddress(false); // letters are no steps to go back through
+  });
   search.addEventListener("keydown", (event) => {
-    const found = [...choice.options].find(({ value }) => value !== LABELS && value !== choice.value);
-    if (event.key !== "Enter" || !wanted().length || !found) return;
-    choice.value = found.value;
+    const hits = [...choice.options].filter(({ value }) => matches(value, wanted()));
+    if (event.key !== "Enter" || !wanted().length || !hits.length) return;
+    const now = hits.findIndex(({ value }) => value === choice.value);
+    choice.value = hits[before === null ? (now + 1) % hits.length : 0].value; // Enter again: the next
+    before = null;
     choice.dispatchEvent(new Event("change"));
   });
   addressable("measure", () => choice.value, showMetric);
@@ -41,6 +61,7 @@ function buildChoice(choice, search) {
 function showMetric(key) {
   const choice = document.getElementById("metric");
   document.getElementById("find-number").value = "";
+  document.getElementById("number-count").textContent = "";
   fillChoice(choice, []);
   const known = [...choice.options].some((option) => option.value === key);
   if (known) choice.value = key;

@@ -32,6 +32,7 @@ function sentencesOf(unit) {
 function select(unit) {
   page.selected = page.selected === unit ? null : unit;
   for (const listener of listeners) listener(page.selected);
+  tellAddress();
 }
 
 function element(tag, attributes = {}, ...children) {
