@@ -204,7 +204,7 @@ def _head_axes(axes: Axes, layers: int, heads: int, names: HeadNames, *, framed:
     axes.set_ylabel("layer")
 
 
-def grid_room(values: Floats) -> dict[str, float]:
+def grid_room(values: Floats) -> dict[str, Any]:
     """`height` and `beside` of a panel with such a heat map, so that its cells are squares and no
     room is left empty, however wide it is.
     """

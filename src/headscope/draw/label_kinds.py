@@ -10,6 +10,7 @@ from functools import cache
 from string import ascii_uppercase
 
 import matplotlib as mpl
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
@@ -158,7 +159,7 @@ def letter_path(letter: str) -> Path:
     file = f"{mpl.get_data_path()}/fonts/ttf/DejaVuSans-Bold.ttf"
     path = TextPath((0, 0), letter, size=100, prop=FontProperties(fname=file))
     box = path.get_extents()
-    middle, half = (box.min + box.max) / 2, max(box.size) / 2
+    middle, half = np.add(box.min, box.max) / 2, max(box.size) / 2
     corners = path.vertices.copy()
     corners[path.codes == Path.CLOSEPOLY] = middle  # that of a closed outline is never drawn
     return Path((corners - middle) / half, path.codes)

@@ -60,7 +60,7 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     if not run.has(plan.needs):
         return None
     draw: Callable[[Axes], None]
-    room = {"height": plan.height or HEIGHT}
+    room: dict[str, Any] = {"height": plan.height or HEIGHT}
     if isinstance(plan, Grid):
         parts = run(plan.needs)
         values = parts.value

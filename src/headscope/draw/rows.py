@@ -26,7 +26,8 @@ class FittingLocator(MaxNLocator):
 
     def __call__(self) -> Any:
         """The places of the ticks, for the width that the axis has as it is drawn."""
-        axes = self.axis.axes
+        own: Any = self.axis
+        axes = own.axes
         points = axes.get_window_extent().width * 72 / axes.figure.dpi
         self.set_params(nbins=max(1, min(self.most, int(points / TICK_ROOM))))
         return super().__call__()

@@ -35,8 +35,9 @@ from headscope.papers.quantities import PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
+from headscope.run.manifest_file import RESULTS
 from headscope.run.settings import fingerprint
-from headscope.run.store import RESULTS, Run, RunFolder
+from headscope.run.store import Run, RunFolder
 
 MAKERS: dict[str, RunMaker] = {
     "tuned": paper_runs.tuned,

@@ -13,8 +13,9 @@ from typing import Any
 from headscope.core.inside import digest_inside, is_inside, names_inside
 from headscope.core.whole_file import DRAFT
 from headscope.errors import RunFolderError
+from headscope.run.manifest_file import MANIFEST, RESULTS
 from headscope.run.settings import fingerprint
-from headscope.run.store import MANIFEST, RESULTS, RunFolder, open_run
+from headscope.run.store import RunFolder, open_run
 from headscope.run.written_files import LIST, written_files
 
 OK, NOTE, BAD = "ok", "note", "BAD"

@@ -17,12 +17,13 @@ import xarray as xr
 from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
+from headscope.run.manifest_file import RESULTS
 from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.other_request import other_request
 from headscope.run.processes import TakingPart, drop_all, records
 from headscope.run.settings import fingerprint
 from headscope.run.shared_parts import KeptParts, Member
-from headscope.run.store import RESULTS, Run, RunFolder, open_run
+from headscope.run.store import Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
 TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"

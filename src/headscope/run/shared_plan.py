@@ -27,6 +27,7 @@ from headscope.corpus.equal_documents import EqualDocuments
 from headscope.corpus.partitions import partitions_of
 from headscope.model.model import Model
 from headscope.run.manifest import deciding_versions, identity_of
+from headscope.run.manifest_file import RESULTS
 from headscope.run.plan import (
     Plan,
     PlanPart,
@@ -42,7 +43,6 @@ from headscope.run.readings import CorpusReading
 from headscope.run.settings import Settings, fingerprint
 from headscope.run.shard_files import ShardFiles, State
 from headscope.run.shared_parts import KeptParts, WrittenElsewhereError
-from headscope.run.store import RESULTS
 
 
 def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPart) -> Plan:

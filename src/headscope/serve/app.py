@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import HeadscopeError, InputError, memory_told
-from headscope.run.store import MANIFEST, RESULTS
+from headscope.run.manifest_file import MANIFEST, RESULTS
 from headscope.serve.access import refusal
 from headscope.serve.answers import Labels, answer, head_answer
 from headscope.serve.live_page import LivePage

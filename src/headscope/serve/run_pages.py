@@ -19,7 +19,8 @@ from typing import Any
 from headscope.claims.head_labels import run_labels
 from headscope.errors import HeadscopeError, InputError
 from headscope.report.site import export_site
-from headscope.run.store import MANIFEST, RESULTS, Run, RunFolder, open_run
+from headscope.run.manifest_file import MANIFEST, RESULTS
+from headscope.run.store import Run, RunFolder, open_run
 from headscope.run.written_files import LIST
 from headscope.serve.access import notice
 

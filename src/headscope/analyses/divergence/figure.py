@@ -67,7 +67,8 @@ def _by_layer(run: Reading, place: Floats, axes: Axes) -> None:
     for layer, shade in enumerate(layer_colors(layers)):
         here = place[layer * heads : (layer + 1) * heads]
         axes.plot(*here.T, "o", color=shade, ms=4.4, mew=0.4, mec=color("page"))
-    note_heads(axes, *place.T, [""] * len(place))
+    across, up = place.T
+    note_heads(axes, across, up, [""] * len(place))
     key = axes.inset_axes((0.12, 1.02, 0.4, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(layer_colors(layers)):

@@ -143,8 +143,8 @@ class Explained(SampledAnalysis, question=QUESTION):
                 if own is not None and norms is not None:
                     amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
                     at = layer.index
-                    group = batch.groups[[row]]
-                    self._score_gathering(at, own, amount, maps, example, group=group)
+                    here = batch.groups[[row]]
+                    self._score_gathering(at, own, amount, maps, example, group=here)
                 if not self.scope.control:
                     self._draw(layer.index, attention if own is None else own, maps, example)
                 continue

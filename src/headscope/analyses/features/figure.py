@@ -196,7 +196,7 @@ def strongest(parts: Estimate) -> Estimate:
 
 
 def _strongest_heads(parts: Estimate) -> Ints:
-    return np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1)  # [layer]
+    return np.asarray(np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1))  # [layer]
 
 
 def _draw(run: Reading, parts: Estimate, axes: Axes, *, top: float) -> None:

@@ -87,7 +87,8 @@ def _draw(run: Reading, places: list[tuple[int, int]], axes: Axes) -> None:
         row_point(axes, row, Estimate(*map(np.array, (chance, np.nan, np.nan))), "chance")
         score = estimate(here, "score")
         row_point(axes, row, score, "all")
-        text = by_unit(*map(float, (score.value, score.low, score.high)), unit)
+        value, end, other = map(float, (score.value, score.low, score.high))
+        text = by_unit(value, end, other, unit)
         number_of_head = place[0] * run.data.sizes["head"] + place[1]
         note_heads(axes, score.value, row, [text], units=[number_of_head])
 

@@ -6,6 +6,7 @@ learned: its gradients, and how far its weights moved.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -325,7 +326,13 @@ def _grid_panel(change: xr.Dataset, key: str, names: HeadNames) -> Panel:
         text = plain(top, unit)
         high = f"+{text}"
     parts = without_ends(row["difference"].values)
-    look = {"top": top, "text": text, "high_text": high, "parts": parts, "unit": unit}
+    look: dict[str, Any] = {
+        "top": top,
+        "text": text,
+        "high_text": high,
+        "parts": parts,
+        "unit": unit,
+    }
     return signed_panel(capital(short), values, names, **look)
 
 

@@ -32,11 +32,12 @@ from headscope.run.control import NONE
 from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
+from headscope.run.manifest_file import MANIFEST
 from headscope.run.processes import taking_part
 from headscope.run.settings import Settings, fingerprint
 from headscope.run.shard_files import State
 from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
-from headscope.run.store import MANIFEST, Run, RunFolder, open_run
+from headscope.run.store import Run, RunFolder, open_run
 from headscope.tasks.task_request import Loading
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
