@@ -86,6 +86,7 @@ def test_switches_and_lists_are_set_too(shown):
         ("", {"limit": "many"}, "HEADSCOPE_LIMIT sets limit = 'many': 'many' is not a valid int"),
         ("", {"quiet": "perhaps"}, "sets quiet = 'perhaps': wanted true or false"),
         ("device = ", {}, r"headscope.toml in this folder is no TOML \("),
+        ('scheduler = "tcp://a:1"', {}, "sets scheduler, which is never a default"),
         ("trust-remote-code = true", {}, "sets trust-remote-code, which is never a default; rem"),
         ("", {"overwrite": "1"}, "HEADSCOPE_OVERWRITE sets overwrite, which is never a default"),
     ],
