@@ -55,9 +55,10 @@ def test_importance_is_of_a_task_or_of_a_corpus(desk: Path, ablation: hs.Run) ->
     assert "rho" in run["importance"]
     texts = ["the cat b .", "a b the cat ."]
     assert "importance" in hs.importance(desk / "language", corpus=texts, **FEW)
-    for given in ({}, {"task": "mood", "corpus": texts}):
-        with pytest.raises(InputError, match="wanted importance"):
-            hs.importance(desk / "ckpt", **given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"no task and no corpus, and no finetuned\.json beside"):
+        hs.importance(desk / "ckpt")
+    with pytest.raises(InputError, match="wanted importance"):
+        hs.importance(desk / "ckpt", "mood", corpus=texts)
     with pytest.raises(InputError, match="found a corpus and data, which a task has"):
         hs.importance(desk / "language", corpus=texts, data=desk)
 
@@ -79,8 +80,10 @@ def test_a_model_is_finetuned_compared_and_pruned_by_names(desk: Path, tmp_path:
         **FEW,
     )
     assert run.manifest["counts"]["examples"] == 5
+    recalled = hs.compare(desk / "base", tmp_path / "tuned", limit=5, analyses=["surface"], **FEW)
+    assert recalled["surface"].equals(run["surface"])  # the checkpoint knows its task
     with pytest.raises(InputError, match="wanted a corpus, or task=NAME"):
-        hs.compare(desk / "base", tmp_path / "tuned")
+        hs.compare(desk / "base", desk / "base")
     pruned = hs.prune(
         desk / "ckpt", "mood", tmp_path / "pruned", data=desk, remove=2, orders=("alone",), **FEW
     )
