@@ -17,7 +17,6 @@ from click.testing import CliRunner
 import headscope as hs
 from corpus.framenet_release import Sentence, Unit, write_release
 from experiments.alignment.made import gold_folder, saved
-from experiments.circuits.decoders import saved_english
 from experiments.importance.made import language_model
 from headscope.claims.head_labels import label_rules
 from headscope.cli.main import group
@@ -248,8 +247,6 @@ def test_every_command_of_the_pages_runs(
         served = import_module("headscope.serve.server").LiveServer
         monkeypatch.setattr(served, "run", lambda self, ready: ready())
         words.append("--no-browser")
-    if "my-decoder" in words:
-        saved_english(desk / "my-decoder")
     if "my-language-model" in words:
         language_model(desk / "my-language-model")
     result = CliRunner().invoke(group, words)
@@ -534,7 +531,6 @@ def test_every_option_of_explain_is_in_its_page() -> None:
 
 
 def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:
-    saved_english(desk / "my-decoder")
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/circuits.md", "python"):
         exec(compile(block, "circuits.md", "exec"), names)
@@ -543,7 +539,6 @@ def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:
 
 
 def test_the_python_of_the_tutorial_on_circuits_runs(desk: Path) -> None:
-    saved_english(desk / "my-decoder")
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/tutorial-circuits.md", "python"):
         exec(compile(block, "tutorial-circuits.md", "exec"), names)

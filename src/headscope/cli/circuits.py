@@ -46,7 +46,7 @@ def circuits_command(options: _CircuitOptions) -> None:
 
     \b
     headscope circuits demo-decoder -o circuits
-    headscope circuits my-decoder --prompts ioi -o circuits
+    headscope circuits demo-decoder --prompts ioi -o circuits
     """
     views = get_current_context().get_parameter_source("views")
     if views is ParameterSource.COMMANDLINE and not options.prompts:

@@ -1,6 +1,6 @@
 """Tells what each head of a decoder does on made inputs: `headscope circuits`, `hs.circuits`.
 
-    run = circuits("my-decoder", output="run")
+    run = circuits("demo-decoder", output="run")
     run["circuits"]["score"].sel(circuit="induction")
 
 Nothing heavy is imported before the request is known to be right; `circuit_run` computes.

@@ -1,6 +1,6 @@
 """Replays heads by rules: `headscope explain` and `hs.replay`.
 
-    run = replay("my-decoder", corpus="wiki.txt", output="run")
+    run = replay("demo-decoder", corpus="wiki.txt", output="run")
     run["replay"]["change"].sel(replacement="rules", order="explained", share=0.25)
 
 Nothing heavy is imported before the request is known to be right; `replaying` computes.

@@ -1,0 +1,1 @@
+"""The weights, configuration and tokenizer of headscope's `demo-decoder`, in the folder `model`."""
