@@ -68,6 +68,8 @@ def test_importance_is_held_against_an_ablation_and_gives_prune_its_order(headsc
 
 def test_what_is_contradictory_or_missing_is_refused(headscope, desk):
     (desk / "a.txt").write_text("The cat sat.\n")
+    (desk / "x").mkdir()
+    (desk / "x/atlas.nc").touch()
     for words, told in (
         (("importance", "model", "-o", "run"), "no loss to take the gradient of"),
         ((*IMPORTANCE, "-o", "run", "--text", "a.txt"), "wanted only one of them"),

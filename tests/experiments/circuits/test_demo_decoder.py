@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import headscope as hs
 from experiments.replay.made import STOCK
+from headscope.core.results import largest_first
 from headscope.errors import ModelError
 from headscope.model.request import DECODER, PACKAGES, place_of
 
@@ -48,8 +48,7 @@ def test_heads_that_induce_are_found(circuits: hs.Run) -> None:
 def test_a_head_of_the_previous_token_stands_before_them(circuits: hs.Run) -> None:
     score = circuits["circuits"]["score"]
     before, induces = (
-        np.unravel_index(int(score.sel(circuit=kind).argmax()), score.shape[-2:])
-        for kind in ("previous_token", "induction")
+        largest_first(score.sel(circuit=kind).values)[0] for kind in ("previous_token", "induction")
     )
     assert float(score.sel(circuit="previous_token").max()) > INDUCES
     assert before[0] < induces[0]

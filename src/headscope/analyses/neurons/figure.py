@@ -225,8 +225,8 @@ def _whiskers(x: Estimate, y: Estimate, here: Bools) -> tuple[Floats, Floats]:
 
 def _by_share(run: Reading, axes: Axes) -> None:
     overlap = run("position_overlap").value
-    asked = {target: attention_to(run.tree, target) for target in EXPECTED if target in TARGETS}
-    parts = {target: part for target, part in asked.items() if part is not None}
+    read = {target: attention_to(run.tree, target) for target in EXPECTED if target in TARGETS}
+    parts = {target: part for target, part in read.items() if part is not None}
     shares = {target: part.value for target, part in parts.items()}
     there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
     for target in there:
