@@ -84,7 +84,7 @@ def test_without_vectors_the_summary_says_what_is_missing(probe) -> None:
         (("--rate", "0"), "found a rate of 0.0"),
         (("--features-limit", "0.000001"), "--features-limit allows 1e-06 GB"),
         (("--words", "nowhere.txt"), "cannot read word vectors from nowhere.txt"),
-        (("--dev", "run.conllu"), "cannot be read"),
+        (("--dev", "run.conllu"), "run.conllu does not exist; wanted a corpus file"),
         (("--atlas", "nowhere"), "nowhere"),
     ],
 )

@@ -9,6 +9,7 @@ from headscope.cli import options as shared
 from headscope.cli.terminal_output import heads_given, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.experiments.trial.trial import TrialRequest, trial
+from headscope.run.manifest_file import run_place
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -32,6 +33,7 @@ def trial_command(options: _TrialOptions) -> None:
     headscope trial run --text wiki.txt --heads L3H9,L5H2 --rules mine.json -o tried
     """
     heads_given("--heads", *options.heads)
+    run_place(options.run)
     with shared.reading_inputs(options) as (reading, notes):
         run = trial(**vars(TrialRequest.of(options, **reading)))
     shared.conclude(run, options, lines=[*notes, *_lines(run)], summary=_summary)

@@ -18,7 +18,6 @@ from headscope.experiments.replay.rule_file import read_rules
 from headscope.experiments.trial.settings import TrialSettings
 from headscope.model.request import refuse_length
 from headscope.run.execution import Execution, run_option
-from headscope.run.manifest_file import run_place
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 class TrialRequest(TrialSettings, Loading, kw_only=False):
     """Which labels are tried on what."""
 
-    run: Run | str | Path = argument("The run whose labels are tried.", reads=run_place)
+    run: Run | str | Path = argument("The run whose labels are tried.", reads=Path)
     corpus: CorpusLike = required(
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
