@@ -26,8 +26,10 @@ FILE, PREFIX = "headscope.toml", "HEADSCOPE_"
 META = "headscope.defaults"  # of a context: the settings in effect
 OF_TESTS = ("HEADSCOPE_BROWSER", "HEADSCOPE_TRIAL")  # variables that set no option
 # What a folder that came with somebody's data must not decide, and what belongs to one command.
-TYPED_ALONE = ("trust-remote-code", "scheduler", "overwrite", "host", "submit", "shard", "debug")
-TYPED_ALONE += ("help",)
+TYPED_ALONE = (
+    *("trust-remote-code", "scheduler", "host"),
+    *("overwrite", "submit", "shard", "debug", "help"),
+)
 SWITCHES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 

@@ -33,7 +33,7 @@ def trial_command(options: _TrialOptions) -> None:
     headscope trial run --text wiki.txt --heads L3H9,L5H2 --rules mine.json -o tried
     """
     heads_given("--heads", *options.heads)
-    run_place(options.run)
+    run_place(str(options.run))
     with shared.reading_inputs(options) as (reading, notes):
         run = trial(**vars(TrialRequest.of(options, **reading)))
     shared.conclude(run, options, lines=[*notes, *_lines(run)], summary=_summary)

@@ -193,7 +193,7 @@ def test_another_spec_in_the_folder_is_refused_and_overwritten_if_asked(mood, tm
     other = replace(FEW, replacement="zero")
     with pytest.raises(RunFolderError, match="replacement"):
         ablate(model, rows, settings=other, execution=STOCK, **how)
-    with pytest.raises(RunFolderError, match="rows_sha256"):
+    with pytest.raises(RunFolderError, match="the corpus: made 0, now made 3"):
         ablate(model, data(20, seed=3), settings=FEW, execution=STOCK, **how)
     run = ablate(model, rows, settings=other, execution=replace(STOCK, overwrite=True), **how)
     assert run["ablation"].attrs["replacement"] == "zero"

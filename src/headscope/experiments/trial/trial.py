@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class TrialRequest(TrialSettings, Loading, kw_only=False):
     """Which labels are tried on what."""
 
-    run: Run | str | Path = argument("The run whose labels are tried.", reads=Path)
+    run: Run | str | Path = argument("The run whose labels are tried.", reads=str)
     corpus: CorpusLike = required(
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
