@@ -123,7 +123,7 @@ def test_every_page_opens_by_its_link(kind, site, hosted, watched):
         base + file.relative_to(site).as_posix() for file in site.rglob("*.html")
     } - {f"{base}index.html"}
     for address in {link.partition("#")[0]: link for link in links}.values():
-        link = page.locator(f"a[href='{address.removeprefix(base)}']")
+        link = page.locator(f"a[href='{address.removeprefix(base)}']").first
         link.click()
         page.wait_for_url(lambda url, wanted=address: url.startswith(wanted))
         assert page.locator("h1, h2, nav").first.text_content()

@@ -101,7 +101,7 @@ def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
 
 def test_prompts_that_cannot_be_are_refused(tmp_path):
     place = saved_english(tmp_path / "model")
-    with pytest.raises(InputError, match="no prompts 'iou'; there are ioi, greater-than"):
+    with pytest.raises(InputError, match="no prompts 'iou'; did you mean 'ioi'"):
         hs.circuits(place, prompts="iou", **QUICK)
     mine = tmp_path / "mine.tsv"
     mine.write_text("prompt\tanswer\twrong\tcorrupted\nhot\tcold\tsmall\tbig is\n", "utf-8")

@@ -2,7 +2,7 @@
 // page opens with it is left out. An address may come from anywhere: its words are compared with what
 // the page knows, and never shown; an unknown one counts as absent.
 const addressed = []; // {name, read, show, quiet, usual}; the place has the name ""
-const address = { words: new URLSearchParams(), busy: false, tell: null };
+const address = { words: new URLSearchParams(), busy: true, tell: null }; // busy: nothing is told before it was read
 
 // read   the word for what is chosen now, "" for nothing
 // show   chooses by a word that may be anything; returns whether it is known
