@@ -19,7 +19,7 @@ from forked import forked
 from headscope.claims.reading import Reading
 from headscope.cli.main import main
 from headscope.draw.figures import draw
-from headscope.errors import InputError
+from headscope.errors import InputError, RunStopped
 from headscope.experiments import probes
 from headscope.experiments.probes import feature_files, resumable_training
 from headscope.experiments.probes.findings import influential_heads, root_note
@@ -279,7 +279,7 @@ def stopped(words: list[str]) -> None:
         patch.setattr(sys, "argv", ["headscope", *words])
         with pytest.raises(SystemExit) as ended:
             main()
-    assert ended.value.code == 1
+    assert ended.value.code == RunStopped.exit_code
     assert said.getvalue().splitlines()[-1].startswith("headscope: stopped; the same command")
 
 
