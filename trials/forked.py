@@ -31,7 +31,7 @@ class Ended:
         lines = self.err.splitlines()
         told = [line for line in lines if line.startswith("headscope: ")]
         return (
-            self.code in (1, 2)
+            self.code in (1, 2, 130)
             and len(told) >= 1
             and len(lines) <= 6
             and len(self.err) < 2100  # a message is cut to 2,000 characters

@@ -463,7 +463,7 @@ def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
     assert pages.labels() is None
     assert b"is not finished; run its command again" in pages.get("report.html").content
     (folder / "manifest.json").write_bytes(content)
-    assert b"<h1>What the heads of" in pages.get("").content
+    assert b"<h1>What every head of" in pages.get("").content
     drawn = pages.get("report.html").content
     assert b"is not finished" not in drawn
     assert not (folder / "report.html").exists()
