@@ -34,7 +34,7 @@ PLAN = """
 import sys
 from types import SimpleNamespace
 from transformers import BertTokenizerFast
-from headscope import TextCorpus
+from headscope.corpus import TextCorpus
 from headscope.model.request import place_of
 from headscope.run.plan import make_plan
 from headscope.run.settings import Settings
@@ -105,7 +105,8 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from transformers import AutoTokenizer
 
     from benchmarks.inputs import bert
-    from headscope import Settings, TextCorpus, load
+    from headscope import Settings, load
+    from headscope.corpus import TextCorpus
     from headscope.model.model import forward
     from headscope.model.request import place_of
     from headscope.run import chosen_analyses, corpus_run

@@ -31,8 +31,9 @@ from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
 
-from headscope import TextCorpus, demo_corpus
+from headscope import demo_corpus
 from headscope.analyses.surface.measure import TARGETS
+from headscope.corpus import TextCorpus
 from headscope.model.batch import CATEGORIES
 from headscope.model.checkpoint import quietly
 from headscope.model.linears import linears
