@@ -97,15 +97,14 @@ def imported_when_used(module: str, where: Mapping[str, str]) -> Callable[[str],
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"headscope.{name}")
-    if name in _OF_RUNS:
-        return getattr(import_module(_OF_RUNS[name]), name)
-    if name not in _WHERE:
+    where = _WHERE | _OF_RUNS
+    if name not in where:
         raise AttributeError(_without(name))
     with warnings.catch_warnings():  # without widgets bars are of text
         warnings.filterwarnings("ignore", "IProgress not found")
         if "ipykernel" in sys.modules:  # once imported it warns no more
             import_module("tqdm.auto")
-        return getattr(import_module(_WHERE[name]), name)
+        return getattr(import_module(where[name]), name)
 
 
 def __dir__() -> list[str]:

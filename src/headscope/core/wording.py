@@ -76,8 +76,8 @@ def _with_interval(
 
 
 def distinct_digits(digits: int, numbers: Iterable[tuple[float, float, float]]) -> int:
-    """So many decimals, or as many as tell every value from the ends of its interval; one number
-    for all, so that numbers beside each other can be compared.
+    """Decimals that tell every value from the ends of its interval, `digits` or more; one number
+    for all, so that values beside each other can be compared.
 
     numbers  of each: value, low, high; without an interval NaN
     """

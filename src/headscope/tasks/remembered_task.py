@@ -65,9 +65,8 @@ def with_remembered_task(
     own = remembered_task(checkpoint)
     if own is None:
         raise InputError(
-            f"found no task{instead}, and no {TRAINING_RECORD} beside the weights, in which "
-            "`headscope finetune` writes it; give --task NAME, and --data FOLDER for one of your "
-            "own"
+            f"found no task{instead}, and no {TRAINING_RECORD} beside the weights that names one; "
+            "give --task NAME, and --data FOLDER for one of your own"
         )
     changes: dict[str, Any] = {"task": own.name}
     place = own.dev

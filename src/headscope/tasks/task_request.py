@@ -23,6 +23,12 @@ TASK = "A task of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), o
 TASK_READ = "Or examples that are read already."
 
 
+def learned_task_option() -> Any:
+    """The field for a task, which a checkpoint that `finetune` made knows."""
+    said = f"{TASK} By default the one that CHECKPOINT learned."
+    return option(said, reads=str, metavar="NAME", before="data", python=TASK_READ)
+
+
 def parse_columns(text: str) -> dict[str, str] | None:
     """`text_a=premise,label=y` as {"text_a": "premise", "label": "y"}."""
     if not text:

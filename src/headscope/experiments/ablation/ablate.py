@@ -13,16 +13,15 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.core.options import argument, keyword, option, takes, whole
+from headscope.core.options import argument, keyword, takes, whole
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, run_option
 from headscope.tasks.remembered_task import with_remembered_task
 from headscope.tasks.task_request import (
-    TASK,
-    TASK_READ,
     Loading,
     TaskRequest,
+    learned_task_option,
     model_and_examples,
 )
 
@@ -44,13 +43,7 @@ class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, headi
         reads=model_place,
         metavar="CHECKPOINT",
     )
-    task: TaskData | Task | str | None = option(
-        f"{TASK} By default the one that CHECKPOINT learned.",
-        reads=str,
-        metavar="NAME",
-        before="data",
-        python=TASK_READ,
-    )
+    task: TaskData | Task | str | None = learned_task_option()
     _: KW_ONLY
     output: str | Path | None = run_option("ablate-{model}", before="batch_tokens")
     settings: AblationSettings | None = whole(AblationSettings)

@@ -29,12 +29,11 @@ from headscope.run.execution import Execution
 from headscope.run.manifest_file import run_place
 from headscope.tasks.remembered_task import with_remembered_task
 from headscope.tasks.task_request import (
-    TASK,
-    TASK_READ,
     Loading,
     TaskRequest,
     checkpoint_of,
     examples_of,
+    learned_task_option,
     model_and_examples,
 )
 
@@ -128,13 +127,7 @@ class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading
         reads=model_place,
         metavar="CHECKPOINT",
     )
-    task: TaskData | Task | str | None = option(
-        f"{TASK} By default the one that CHECKPOINT learned.",
-        reads=str,
-        metavar="NAME",
-        before="data",
-        python=TASK_READ,
-    )
+    task: TaskData | Task | str | None = learned_task_option()
     output: str | Path | None = option(
         "Folder of the checkpoint without the heads.",
         names="-o --output",
