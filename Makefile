@@ -20,7 +20,7 @@ LIGHT_TESTS = $(shell grep -rLE '^(import|from) torch' --include='test_*.py' --e
 
 # Tests of the rooms that no core room knows, of their commands, and of pages and tools beside src.
 # The others are those of the core.
-WINGS = tests/experiments tests/papers tests/serve $(patsubst %,tests/cli/test_%.py,ablate circuits \
+WINGS = tests/experiments tests/papers tests/live $(patsubst %,tests/cli/test_%.py,ablate circuits \
 	compare finetune importance probe serve zoo) tests/test_benchmarks.py tests/test_notebooks.py \
 	tests/test_site.py tests/test_trials.py $(shell grep -rlE 'headscope\.(experiments|papers|serve)\b' \
 	--include='test_*.py' --exclude-dir=experiments --exclude-dir=papers --exclude-dir=serve tests)

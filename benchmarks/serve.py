@@ -28,12 +28,12 @@ import torch
 import headscope as hs
 from benchmarks.inputs import bert
 from benchmarks.opening import chromium
-from headscope.serve.app import LiveApp
-from headscope.serve.live_model import LiveModel
-from headscope.serve.live_page import LivePage
-from headscope.serve.open_model import OpenedModel
-from headscope.serve.server import LiveServer, bound
-from headscope.serve.waiting import WaitingLine
+from headscope.live.app import LiveApp
+from headscope.live.live_model import LiveModel
+from headscope.live.live_page import LivePage
+from headscope.live.open_model import OpenedModel
+from headscope.live.server import LiveServer, bound
+from headscope.live.waiting import WaitingLine
 
 WORDS = "the cat sat on a mat because it was tired and old dog did not mind at all today"
 KINDS = ("pass", "answer", "maps", "four")

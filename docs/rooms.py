@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[1]
 SOURCE, PICTURE = ROOT / "src/headscope", ROOT / "docs/images/rooms.png"
 DPI, COLORS = 150, 40  # of the picture
 FEW, MANY = 0.6, 4.5  # widths of an arc, in points
-WINGS = ("cli", "serve", "papers", "experiments")  # no room below knows of them
+WINGS = ("cli", "live", "papers", "experiments")  # no room below knows of them
 HOLDS = {
     "cli": "commands: options and messages",
-    "serve": "the live page and its model",
+    "live": "the live page and its model",
     "papers": "published claims, beside our runs",
     "experiments": "ablation, circuits, probes, …",
     "report": "the page of a run",

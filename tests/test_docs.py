@@ -244,7 +244,7 @@ def test_every_command_of_the_pages_runs(
     if words[0] == "zoo":
         _write_zoo(desk)
     if words[0] == "serve":
-        served = import_module("headscope.serve.server").LiveServer
+        served = import_module("headscope.live.server").LiveServer
         monkeypatch.setattr(served, "run", lambda self, ready: ready())
         words.append("--no-browser")
     if "my-language-model" in words:

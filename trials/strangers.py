@@ -206,9 +206,9 @@ def sink() -> Iterator[tuple[str, list[str]]]:
 def served(browser: Any, run: Path, addresses: tuple[str, ...] | list[str]) -> Come:
     """A run folder served as the command does it, and looked at."""
     from headscope.errors import HeadscopeError
-    from headscope.serve.app import live_app
-    from headscope.serve.server import LiveServer, bound
-    from serve.conftest import LOADING, TOKEN
+    from headscope.live.app import live_app
+    from headscope.live.server import LiveServer, bound
+    from live.conftest import LOADING, TOKEN
 
     with without_pictures():
         try:

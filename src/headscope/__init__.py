@@ -52,6 +52,7 @@ _WHERE = {
     "prune": "headscope.experiments.ablation.prune",
     "replay": "headscope.experiments.replay.replay",
     "reproduce": "headscope.papers.reproduce",
+    "serve": "headscope.live.from_python",
     "switch_off": "headscope.experiments.circuits.switched_off",
     "trial": "headscope.experiments.trial.trial",
     "view": "headscope.views.view",

@@ -27,6 +27,7 @@ from headscope.experiments.replay.replay import replay as replay
 from headscope.experiments.trial.trial import trial as trial
 from headscope.heads.head_frame import find_heads as find_heads
 from headscope.heads.head_frame import head_frame as head_frame
+from headscope.live.from_python import serve as serve
 from headscope.model.instrument import Instrument as Instrument
 from headscope.model.model import Model as Model
 from headscope.model.model import load as load

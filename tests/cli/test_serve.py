@@ -20,7 +20,7 @@ pytest.importorskip("starlette", reason="needs the extra serve (make test instal
 pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
 
 from headscope.cli import serve as module
-from headscope.serve.server import LiveServer
+from headscope.live.server import LiveServer
 
 
 @pytest.fixture
@@ -96,11 +96,11 @@ def test_without_the_packages_the_command_that_installs_them_is_told(headscope, 
 
 SERVED = """
 from contextlib import closing
-from headscope.serve.app import LiveApp
-from headscope.serve.live_page import LivePage
-from headscope.serve.server import LiveServer, bound
-from headscope.serve.app import NO_MODEL
-from headscope.serve.waiting import WaitingLine
+from headscope.live.app import LiveApp
+from headscope.live.live_page import LivePage
+from headscope.live.server import LiveServer, bound
+from headscope.live.app import NO_MODEL
+from headscope.live.waiting import WaitingLine
 
 with closing(bound("127.0.0.1", 0)) as own:
     server = LiveServer(LiveApp(WaitingLine(2), None, LivePage(NO_MODEL)), own)

@@ -18,7 +18,7 @@ from headscope.errors import HeadscopeError
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
-    from headscope.serve.server import LiveServer
+    from headscope.live.server import LiveServer
 
 INSTALL = "pip install 'headscope[serve]'"
 
@@ -56,8 +56,8 @@ def serve_command(options: _ServeOptions) -> None:
         raise HeadscopeError(
             f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
         )
-    from headscope.serve.app import live_app
-    from headscope.serve.server import LiveServer, bound
+    from headscope.live.app import live_app
+    from headscope.live.server import LiveServer, bound
 
     with closing(bound(options.host, options.port)) as own, ExitStack() as ending:
         app = live_app(

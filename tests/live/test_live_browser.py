@@ -14,10 +14,10 @@ import torch
 
 import headscope as hs
 from commands import PATIENCE
-from headscope.serve.requests import Changes, ReadRequest
-from serve.conftest import TOKEN, serving
-from serve.test_access import Model
-from serve.test_live_model import WORDS, unfolded
+from headscope.live.requests import Changes, ReadRequest
+from live.conftest import TOKEN, serving
+from live.test_access import Model
+from live.test_live_model import WORDS, unfolded
 from views.hostile import HOSTILE
 
 TEXT = "The cat sat on the mat."

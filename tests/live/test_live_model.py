@@ -15,18 +15,18 @@ from transformers import AutoModelForSeq2SeqLM
 import headscope as hs
 from experiments.importance.made import language_model
 from headscope.errors import InputError, ModelError
+from headscope.live.answers import answer, head_answer
+from headscope.live.live_model import LiveModel
+from headscope.live.open_model import OpenedModel, open_model, parameter_count
+from headscope.live.requests import AbsentError, Changes, HeadRequest, ReadRequest, read_request
+from headscope.live.waiting import DroppedError
 from headscope.model.attention import visible
 from headscope.model.checkpoint import quietly
-from headscope.serve.answers import answer, head_answer
-from headscope.serve.live_model import LiveModel
-from headscope.serve.open_model import OpenedModel, open_model, parameter_count
-from headscope.serve.requests import AbsentError, Changes, HeadRequest, ReadRequest, read_request
-from headscope.serve.waiting import DroppedError
 from headscope.tasks.task import own_task
 from headscope.views.view_page import payload
+from live.conftest import LOADING
 from model.families.tiny import FAMILIES
 from model.families.tokenizers_made import wordpiece
-from serve.conftest import LOADING
 from tasks.made import MOOD, checkpoint
 
 TEXT, PAIR = "The cat sat on the mat.", "It was tired."
@@ -276,7 +276,7 @@ def test_a_pass_ends_between_two_layers_when_nobody_waits(decoder):
 def test_what_was_read_is_not_read_again_and_little_is_kept(decoder, monkeypatch):
     decoder.read(ReadRequest(WORDS), nothing)
     decoder.read(ReadRequest(WORDS), pytest.fail)
-    monkeypatch.setattr("headscope.serve.live_model.MOST_KEPT", 1)
+    monkeypatch.setattr("headscope.live.live_model.MOST_KEPT", 1)
     decoder.read(ReadRequest("cat dog"), nothing)
     assert [key[0] for key in decoder._kept] == ["cat dog"]
 
@@ -334,9 +334,9 @@ def test_a_model_that_does_not_fit_is_refused_before_its_weights_are_read(
 ):
     count = parameter_count(decoder.model.network.config)
     assert count == sum(p.numel() for p in decoder.model.network.transformer.parameters())
-    monkeypatch.setattr("headscope.serve.open_model.free_bytes", lambda _: 4 * count - 1)
+    monkeypatch.setattr("headscope.live.open_model.free_bytes", lambda _: 4 * count - 1)
     monkeypatch.setattr(
-        "headscope.serve.open_model.load_language_model", lambda *_, **__: pytest.fail("was read")
+        "headscope.live.open_model.load_language_model", lambda *_, **__: pytest.fail("was read")
     )
     with pytest.raises(ModelError, match=r"parameters of 4 bytes.*are free on cpu"):
         open_model(str(decoder_place), **LOADING)

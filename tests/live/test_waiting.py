@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headscope.serve.waiting import MOST_WAITING, CrowdedError, DroppedError, WaitingLine
+from headscope.live.waiting import MOST_WAITING, CrowdedError, DroppedError, WaitingLine
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import numpy as np
 
 from headscope.core.accumulators import Array
 from headscope.errors import InputError
-from headscope.serve.requests import HeadRequest
+from headscope.live.requests import HeadRequest
 from headscope.views.captured_example import ExampleMaps
 from headscope.views.example_labels import stack_labels
 from headscope.views.packed_arrays import block_of, joined

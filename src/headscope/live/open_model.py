@@ -18,7 +18,7 @@ from headscope.model.checkpoint import Checkpoint, dtype_of, quietly
 from headscope.model.language_model import CAUSAL, MASKED, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.memory import free_bytes
-from headscope.tasks.task_model import load_for_task, task_of
+from headscope.tasks.task_model import class_names, load_for_task, task_of
 
 # What a model answers, and of what its classes are called.
 WRITING = "ForConditionalGeneration", "MTModel"  # T5, BART; Marian
@@ -48,21 +48,39 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
     with quietly():
         config = Checkpoint(name, **own).config
         _refuse_too_large(name, config, loading)
-    kinds = " ".join(getattr(config, "architectures", None) or [])
+    answers = _answers(config, " ".join(getattr(config, "architectures", None) or []))
     try:
-        if getattr(config, "is_encoder_decoder", False):
-            if any(ending in kinds for ending in WRITING):
-                return OpenedModel(load_language_model(name, **loading, kind="written").model, NEXT)
-        elif "ForSequenceClassification" in kinds and _chooses_one_class(config):
+        if answers == CLASSES:
             task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
             model = load_for_task(name, task, **loading).model
             return OpenedModel(model, CLASSES, task.labels or ())
-        elif any(ending in kinds for ending in (*MASKED, *CAUSAL)):
-            language = load_language_model(name, **loading)
-            return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
+        if answers != VECTORS:
+            kind = "written" if getattr(config, "is_encoder_decoder", False) else None
+            return OpenedModel(load_language_model(name, **loading, kind=kind).model, answers)
     except ModelError:
         pass  # its head is not there, or not whole; or `load` says what else is wrong
     return OpenedModel(load(name, **loading))
+
+
+def open_again(model: Model) -> OpenedModel:
+    """A loaded model: as it is, or, if `headscope.load` found it by its name, with its head."""
+    if (options := model.load_options) is not None:
+        return open_model(model.name, **{k: v for k, v in options.items() if k != "tp_plan"})
+    config = model.network.config
+    answers = _answers(config, model.architecture)
+    classes = class_names(config.id2label or {}) if answers == CLASSES else ()
+    return OpenedModel(model, answers, classes)
+
+
+def _answers(config: Any, kinds: str) -> str:
+    """What a network of these classes answers."""
+    if getattr(config, "is_encoder_decoder", False):
+        return NEXT if any(ending in kinds for ending in WRITING) else VECTORS
+    if "ForSequenceClassification" in kinds and _chooses_one_class(config):
+        return CLASSES
+    if any(ending in kinds for ending in MASKED):
+        return MASK
+    return NEXT if any(ending in kinds for ending in CAUSAL) else VECTORS
 
 
 def _chooses_one_class(config: Any) -> bool:

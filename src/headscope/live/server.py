@@ -22,9 +22,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headscope.errors import InputError
-from headscope.serve.access import LOOPBACK, Guard
-from headscope.serve.app import LiveApp
-from headscope.serve.waiting import WaitingLine
+from headscope.live.access import LOOPBACK, Guard
+from headscope.live.app import LiveApp
+from headscope.live.waiting import WaitingLine
 
 PORTS_TRIED, MOST_CONNECTIONS = 20, 256
 SECONDS_TO_ASK = 10.0  # from the first byte of a request, or the connection, to the last byte
@@ -151,14 +151,21 @@ class LiveServer:
     own     the socket, from `bound`
     host    that it listens on
     token   that lets in; None: a new one
+    proxied whether browsers come through a proxy, by any name
     """
 
     def __init__(
-        self, app: LiveApp, own: socket.socket, *, host: str = LOOPBACK[0], token: str | None = None
+        self,
+        app: LiveApp,
+        own: socket.socket,
+        *,
+        host: str = LOOPBACK[0],
+        token: str | None = None,
+        proxied: bool = False,
     ) -> None:
         self.app, self.own, self.host = app, own, host
         self.port = int(own.getsockname()[1])
-        self.guard = Guard(app.starlette(), host=host, token=token)
+        self.guard = Guard(app.starlette(), host=host, token=token, proxied=proxied)
         self.web = _Web(
             uvicorn.Config(
                 self.guard,
@@ -179,7 +186,12 @@ class LiveServer:
         """What to open; it holds the token."""
         name = {"0.0.0.0": LOOPBACK[0], "::": "::1"}.get(self.host, self.host)
         name = f"[{name}]" if ":" in name else name
-        return f"http://{name}:{self.port}/{quote(self.guard.token, safe='')}/"
+        return f"http://{name}:{self.port}{self.place}"
+
+    @property
+    def place(self) -> str:
+        """The part of the address that lets in."""
+        return f"/{quote(self.guard.token, safe='')}/"
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serves until Ctrl-C.
@@ -197,7 +209,7 @@ class LiveServer:
     @contextmanager
     def in_thread(self) -> Iterator[LiveServer]:
         """Inside the context it serves from a thread of its own."""
-        thread = threading.Thread(target=self.run)
+        thread = threading.Thread(target=self.run, daemon=True)
         thread.start()
         try:
             yield self

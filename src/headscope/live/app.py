@@ -17,16 +17,17 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import HeadscopeError, InputError, memory_told
+from headscope.live.access import refusal
+from headscope.live.answers import Labels, answer, head_answer
+from headscope.live.live_page import LivePage
+from headscope.live.requests import AbsentError, head_request, read_request
+from headscope.live.run_pages import RunPages
+from headscope.live.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
 from headscope.run.manifest_file import MANIFEST, RESULTS
-from headscope.serve.access import refusal
-from headscope.serve.answers import Labels, answer, head_answer
-from headscope.serve.live_page import LivePage
-from headscope.serve.requests import AbsentError, head_request, read_request
-from headscope.serve.run_pages import RunPages
-from headscope.serve.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
 
 if TYPE_CHECKING:
-    from headscope.serve.live_model import LiveModel
+    from headscope.live.live_model import LiveModel
+    from headscope.model.model import Model
 
 MOST_BYTES = 96_000  # of a request: 20,000 characters of any script, and changes
 PAGE_ID = re.compile("[A-Za-z0-9-]{1,64}")
@@ -191,28 +192,30 @@ def is_run(name: str) -> bool:
 
 
 def live_app(
-    name: str,
+    what: str | Model,
     *,
     longest: int,
     text: str | None = None,
     pair: str = "",
     clients: int = 32,
+    framed: bool = False,
     **loading: Any,
 ) -> LiveApp:
     """The application for a model, or for a run's pages and its model.
 
-    name     of a model, or a run folder
+    what     a model or its name, or a run folder
     longest  tokens of a text at most
     text     that the page opens with, and its second text
     clients  that may wait at once
+    framed   as `LivePage` has it
     loading  as `open_model` has it
     raises   ModelError for a model that cannot be loaded; of a run, its pages are served without
     """
     line = WaitingLine(clients)
-    if not is_run(name):
-        model = _model(name, longest, loading)
-        return LiveApp(line, model, LivePage(model.about, text, pair))
-    pages = RunPages(Path(name))
+    if not isinstance(what, str) or not is_run(what):
+        model = _model(what, longest, loading)
+        return LiveApp(line, model, LivePage(model.about, text, pair, framed=framed))
+    pages = RunPages(Path(what))
     named, absent, of_run = pages.model, "", None
     try:
         revision = loading["revision"] or named.get("revision") or None
@@ -225,12 +228,13 @@ def live_app(
     except HeadscopeError as error:
         absent = f"The run's model cannot be loaded, its pages can be read: {error}"
     about = of_run.about if of_run else NO_MODEL
-    page = LivePage(about, text, pair, run=True, absent=absent)
+    page = LivePage(about, text, pair, run=True, absent=absent, framed=framed)
     return LiveApp(line, of_run, page, None if absent else pages.labels(), pages, absent)
 
 
-def _model(name: str, longest: int, loading: dict[str, Any]) -> LiveModel:
-    from headscope.serve.live_model import LiveModel
-    from headscope.serve.open_model import open_model
+def _model(what: str | Model, longest: int, loading: dict[str, Any]) -> LiveModel:
+    from headscope.live.live_model import LiveModel
+    from headscope.live.open_model import open_again, open_model
 
-    return LiveModel(open_model(name, **loading), longest=longest)
+    opened = open_model(what, **loading) if isinstance(what, str) else open_again(what)
+    return LiveModel(opened, longest=longest)

@@ -31,7 +31,7 @@ SAFE = {
 NOBODY = "default-src 'none'; frame-ancestors 'none'"  # of what is no page
 OWN = "frame-ancestors 'none'"  # of a page that holds its policy
 OPEN = "open the address that headscope printed"
-PACKAGES = "headscope.serve", "headscope.report"
+PACKAGES = "headscope.live", "headscope.report"
 STRANGER = (
     "This link does not open this server",
     "Its token is missing, or belongs to a server that has ended: every start makes a new one.",
@@ -51,12 +51,16 @@ def refusal(status: int, message: str, **more: Any) -> JSONResponse:
 class Guard:
     """Middleware that checks Host, Origin and token, and sets the headers of every answer.
 
-    token   that the address holds; None: a new one
-    host    that the server listens on
+    token    that the address holds; None: a new one
+    host     that the server listens on
+    proxied  whether a proxy, such as a notebook's, stands between: it may put its own name into
+             Host, and the token alone lets in
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, token: str | None = None) -> None:
-        self.app, self.everywhere = app, host not in LOOPBACK
+    def __init__(
+        self, app: ASGIApp, *, host: str, token: str | None = None, proxied: bool = False
+    ) -> None:
+        self.app, self.everywhere, self.proxied = app, host not in LOOPBACK, proxied
         names = (host, f"[{host}]", socket.gethostname(), socket.getfqdn())
         self.names = {*LOOPBACK, *(map(str.lower, names) if self.everywhere else ())}
         self.token = token or secrets.token_urlsafe(24)
@@ -81,12 +85,8 @@ class Guard:
     def refused(self, scope: Scope) -> Response | None:
         """Why a request is not allowed; None where it is."""
         headers = Headers(scope=scope)
-        named = headers.getlist("host")
-        if len(named) != 1 or not self._ours(named[0]):
-            host = f"the name {', '.join(named)[:80]!r} of this server"
-            return refusal(403, f"found {host}; wanted the one it was given: {OPEN}")
-        if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
-            return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
+        if not self.proxied and (refused := self._stranger(headers)):
+            return refused
         token, slash, _ = scope["path"].removeprefix("/").partition("/")
         sent = token.encode("utf-8", "surrogatepass")
         if secrets.compare_digest(sent, self.token.encode()) and slash:
@@ -96,6 +96,16 @@ class Guard:
         return refusal(
             403, f"found no token, or one of another server; wanted the one of this: {OPEN} last"
         )
+
+    def _stranger(self, headers: Headers) -> Response | None:
+        """Why a request by this name, or of a page from there, is not allowed."""
+        named = headers.getlist("host")
+        if len(named) != 1 or not self._ours(named[0]):
+            host = f"the name {', '.join(named)[:80]!r} of this server"
+            return refusal(403, f"found {host}; wanted the one it was given: {OPEN}")
+        if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
+            return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
+        return None
 
     def _ours(self, named: str) -> bool:
         """Whether a Host is one of our names; for a server on all addresses, any bare address.

@@ -14,11 +14,11 @@ from typing import Any
 from markupsafe import Markup
 
 from headscope.core.head_names import HeadNames
+from headscope.live.requests import MOST_CHARACTERS
 from headscope.page.shell import asset, content_policy, island, style_of, template
-from headscope.serve.requests import MOST_CHARACTERS
 from headscope.views.view_page import PACKAGE, STYLES, page_script
 
-OWN = "headscope.serve"
+OWN = "headscope.live"
 SCRIPTS = ("asking.js", "together.js", "changes.js", "outcome.js", "live.js")
 BEGIN = "begin.js"  # of a page that has its example
 EXAMPLES = {
@@ -37,6 +37,7 @@ class LivePage:
     text    that the page opens with; None: a usual one
     run     whether pages of a run are served as well
     absent  why there is no model, if there is none
+    framed  whether a page elsewhere, such as a notebook, may show it in a frame
     """
 
     about: Mapping[str, Any]
@@ -44,6 +45,7 @@ class LivePage:
     pair: str = ""
     run: bool = False
     absent: str = ""
+    framed: bool = False
 
     @cached_property
     def html(self) -> tuple[str, str]:
@@ -77,4 +79,4 @@ class LivePage:
             characters=MOST_CHARACTERS,
             absent=self.absent,
         )
-        return page, f"{policy}; frame-ancestors 'none'"
+        return page, policy if self.framed else f"{policy}; frame-ancestors 'none'"

@@ -21,6 +21,9 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from headscope.errors import InputError, ModelError
+from headscope.live.answers import Outcome, Read, told
+from headscope.live.open_model import CLASSES, MASK, NEXT, OpenedModel
+from headscope.live.requests import AbsentError, Changes, ReadRequest
 from headscope.model.attention import AttentionCall
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.language_model import TokenLoss
@@ -28,9 +31,6 @@ from headscope.model.layer import LayerView
 from headscope.model.variants import StandIn
 from headscope.model.vocabulary import bytes_as_text
 from headscope.run.plan import encoded
-from headscope.serve.answers import Outcome, Read, told
-from headscope.serve.open_model import CLASSES, MASK, NEXT, OpenedModel
-from headscope.serve.requests import AbsentError, Changes, ReadRequest
 from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
 

@@ -10,12 +10,12 @@ pytest.importorskip("starlette", reason="needs the extra serve (make test instal
 pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
 
 from experiments.circuits.made import saved, small
-from headscope.serve.app import LiveApp
-from headscope.serve.live_model import LiveModel
-from headscope.serve.live_page import LivePage
-from headscope.serve.open_model import OpenedModel, open_model
-from headscope.serve.server import LiveServer, bound
-from headscope.serve.waiting import WaitingLine
+from headscope.live.app import LiveApp
+from headscope.live.live_model import LiveModel
+from headscope.live.live_page import LivePage
+from headscope.live.open_model import OpenedModel, open_model
+from headscope.live.server import LiveServer, bound
+from headscope.live.waiting import WaitingLine
 
 LOADING = {
     "device": "cpu",

@@ -19,15 +19,15 @@ from starlette.websockets import WebSocketDisconnect
 from commands import PATIENCE
 from conftest import run_of
 from headscope.errors import HeadscopeError, InputError
+from headscope.live import server as module
+from headscope.live.access import NOBODY, Guard
+from headscope.live.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
+from headscope.live.live_page import LivePage
+from headscope.live.run_pages import RunPages
+from headscope.live.server import LiveServer, bound
+from headscope.live.waiting import WaitingLine
 from headscope.run.store import RunFolder
-from headscope.serve import server as module
-from headscope.serve.access import NOBODY, Guard
-from headscope.serve.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
-from headscope.serve.live_page import LivePage
-from headscope.serve.run_pages import RunPages
-from headscope.serve.server import LiveServer, bound
-from headscope.serve.waiting import WaitingLine
-from serve.conftest import LOADING, TOKEN, serving
+from live.conftest import LOADING, TOKEN, serving
 
 BASE = "http://127.0.0.1:8899"
 OWN = f"{BASE}/{TOKEN}"
@@ -99,7 +99,7 @@ def test_a_cookie_or_a_header_does_for_nobody(client):
 def test_a_token_is_compared_in_constant_time(client, monkeypatch):
     compared = []
     monkeypatch.setattr(
-        "headscope.serve.access.secrets.compare_digest", lambda *two: compared.append(two) or False
+        "headscope.live.access.secrets.compare_digest", lambda *two: compared.append(two) or False
     )
     assert client.get("/").status_code == 403
     assert compared == [(TOKEN.encode(), TOKEN.encode())]
@@ -480,7 +480,7 @@ def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_mo
     short, tiny_place, monkeypatch
 ):
     other = {"name": str(tiny_place), "sha256": "another"}
-    monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", other)
+    monkeypatch.setattr("headscope.live.run_pages.RunPages.model", other)
     app = live_app(str(short.path), longest=64, **LOADING)
     assert app.model is not None
     assert app.labels is None
@@ -488,7 +488,7 @@ def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_mo
 
 
 def test_the_pages_of_a_run_are_served_without_its_model(short, tmp_path, monkeypatch):
-    monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", {"name": "./is-gone"})
+    monkeypatch.setattr("headscope.live.run_pages.RunPages.model", {"name": "./is-gone"})
     app = live_app(str(short.path), longest=64, **LOADING)
     client = client_of(app)
     assert "cannot be loaded, its pages can be read: cannot load &#39;./is-gone&#39;" in (

@@ -18,11 +18,11 @@ from typing import Any
 
 from headscope.claims.head_labels import run_labels
 from headscope.errors import HeadscopeError, InputError
+from headscope.live.access import notice
 from headscope.report.site import export_site
 from headscope.run.manifest_file import MANIFEST, RESULTS
 from headscope.run.store import Run, RunFolder, open_run
 from headscope.run.written_files import LIST
-from headscope.serve.access import notice
 
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 KINDS = {".html": HTML, ".svg": "image/svg+xml", ".png": "image/png", ".csv": "text/csv"}

@@ -11,12 +11,12 @@ import h5py
 import pytest
 
 from conftest import run_of
+from headscope.live.access import NOBODY
+from headscope.live.run_pages import FILE, RunPages
 from headscope.run.store import RunFolder
 from headscope.run.written_files import LIST
-from headscope.serve.access import NOBODY
-from headscope.serve.run_pages import FILE, RunPages
-from serve.conftest import TOKEN, serving
-from serve.test_access import Model
+from live.conftest import TOKEN, serving
+from live.test_access import Model
 
 SECRET = "the private words of another folder"
 SCRIPT = """
