@@ -1,8 +1,15 @@
 """Does a shell complete commands, options, and the values of some?"""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from click.shell_completion import BashComplete
 
+from commands import PATIENCE
 from headscope.cli.main import group
 from headscope.experiments.circuits.prompts import MADE
 
@@ -41,3 +48,31 @@ def test_names_and_values_are_completed(completed, words, offered):
 def test_a_faulty_file_of_settings_is_no_matter_while_a_word_is_completed(completed, tmp_path):
     (tmp_path / "headscope.toml").write_text("devise = ")
     assert completed("atlas", "demo-") == ["demo-decoder"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["atlas", "demo", "--device", "c"], ["cpu", "cuda"]),
+        (["circuits", "demo-decoder", "--prompts", "i"], ["ioi"]),
+        (["atl"], ["atlas"]),
+    ],
+)
+def test_bash_offers_them(words, offered, tmp_path):
+    script = f"""
+        eval "$(_HEADSCOPE_COMPLETE=bash_source headscope)"
+        compopt() {{ :; }}  # which bash has while Tab is pressed alone
+        COMP_WORDS=(headscope {" ".join(words)}); COMP_CWORD={len(words)}
+        _headscope_completion headscope; printf '%s\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert [line.strip() for line in done.stdout.splitlines()] == offered, done.stderr

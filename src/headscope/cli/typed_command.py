@@ -314,11 +314,14 @@ def _completed(
     _parameter: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """What a shell offers for the last of several values between commas, and files."""
+    """What a shell offers for the last of several values between commas, and files.
+
+    Files stand first: in bash they replace what stands before them.
+    """
     before, comma, last = incomplete.rpartition(",")
     known = values() if callable(values) else values
     words = [f"{before}{comma}{one}" for one in known if one.startswith(last)]
-    return [*map(CompletionItem, words), CompletionItem(incomplete, type="file")]
+    return [CompletionItem(incomplete, type="file"), *map(CompletionItem, words)]
 
 
 class ReadParam(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
