@@ -208,6 +208,21 @@ def test_sets_grow_with_the_share_and_all_heads_are_one_set():
     assert sets[0].heads == {(0, 1), (1, 2)}
 
 
+def test_heads_come_in_the_order_of_what_each_costs_alone():
+    """Where all documents are one text, what chooses is what tries."""
+    model, corpus = exact(), texts(1) * 12
+    ordered = replay(model, corpus=corpus, order="alone", shares=[1.0], execution=STOCK, **FEW)[
+        "replay"
+    ]
+    assert ordered.attrs["ordered_by"] == "alone"
+    for place in ((0, 0), (0, 3), (1, 2)):
+        one = replay(model, corpus=corpus, heads=[place], execution=STOCK, **FEW)["replay"]
+        loss = one["loss"].sel(replacement="rules").item()
+        cost = loss - one["baseline"].item()
+        assert abs(cost) > 1e-6
+        assert float(-ordered["best"].values[place]) == pytest.approx(cost, abs=1e-9)
+
+
 def test_documents_choose_or_try_and_never_both():
     scored = scored_model(exact(), None, Loading())
     same = [*texts(20), *texts(20)]

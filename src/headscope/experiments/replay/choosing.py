@@ -26,7 +26,7 @@ from headscope.corpus.equal_documents import dealt
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns
-from headscope.experiments.replay.settings import RULES
+from headscope.experiments.replay.settings import ALONE, RULES
 from headscope.model.model import Model, evaluating
 from headscope.run.analysis import LEADING, Scope
 from headscope.run.compute import ShardJob
@@ -127,12 +127,15 @@ class Chosen:
     rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
+    cost       [layer, head] how much more the model loses where they stand in for this head
+               alone; 0 where that orders nothing
     """
 
     explained: xr.Dataset
     rest: Float64
     profile: Float64
     error: Float64
+    cost: Float64
 
     @property
     def rules(self) -> HeadRules:
@@ -162,13 +165,13 @@ class Chosen:
     def best(self, by: str) -> Float64:
         """[layer, head] the larger, the sooner a head is replaced.
 
-        by  "output": how little it is off; "gathering", "attention": how much of these is
-            explained. Attention, where the other two cannot be read
+        by  "output": how little it is off; "alone": how little it costs; "gathering", "attention":
+            how much of these is explained. Attention, where the other two cannot be read
         """
         attention = self.explained["attention"].sel(prediction="rules").values
         number = attention
-        if by == "output":
-            number = -self.error
+        if by in ("output", ALONE):
+            number = -(self.error if by == "output" else self.cost)
         elif by == "gathering":
             number = self.explained["gathering"].sel(prediction="rules").values
         return np.asarray(number if np.isfinite(number).all() else attention)
@@ -182,13 +185,15 @@ class Chosen:
             "rest": self.rest,
             "profile": self.profile,
             "error": self.error,
+            "cost": self.cost,
         }
 
     @classmethod
     def of_state(cls, state: State) -> Chosen:
         """From its `state`."""
         tree = tree_of_netcdf(BytesIO(state["explained"].tobytes()))
-        return cls(tree["explained"].to_dataset(), state["rest"], state["profile"], state["error"])
+        numbers = (state[name] for name in ("rest", "profile", "error", "cost"))
+        return cls(tree["explained"].to_dataset(), *numbers)
 
 
 def scope_of_inputs(
@@ -247,7 +252,7 @@ def choose_stand_ins(
             rest = analysis.heads["rest"].rest.astype(np.float64)
         else:
             rest = explained["rest"].sel(explains="attention").values.astype(np.float64)
-        chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0))
+        chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0), np.zeros(rest.shape))
         made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
         looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))
         looked.read([one.leading(LEADING) for one in examples], advance)

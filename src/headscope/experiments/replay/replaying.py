@@ -14,10 +14,12 @@ import xarray as xr
 from headscope.analyses.explained.prediction import HeadRules
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import AttentionRule, rows_of
+from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head, head_named
-from headscope.core.progress import begin
+from headscope.core.progress import begin, phase
 from headscope.core.whole_file import sha256_of
 from headscope.corpus import Corpus
+from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, unknown
 from headscope.experiments.replay import terms
@@ -43,8 +45,16 @@ from headscope.experiments.replay.scores import (
     OutputScore,
     VectorScore,
 )
-from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
+from headscope.experiments.replay.settings import (
+    ALONE,
+    REST,
+    RULES,
+    SHARES,
+    YOURS,
+    ReplaySettings,
+)
 from headscope.model.linears import linears
+from headscope.model.model import Model
 from headscope.model.variants import check
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
@@ -54,6 +64,7 @@ from headscope.run.store import Run
 
 PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
 HASHED = 3  # inputs, whose rows say which rules a user wrote in Python
+ALONE_INPUTS, ALONE_TOKENS = 24, 128  # ours: what is read once for each head, where that orders
 READ = 20  # ours: times as many inputs are read as are wanted, and of these some are drawn
 
 
@@ -139,10 +150,13 @@ class ReplayRun:
     @cached_property
     def score(self) -> OutputScore:
         """What is compared, of the inputs that try."""
-        trying, kind = self.halves.trying, self.scored.kind
+        return self._score(self.halves.trying)
+
+    def _score(self, examples: Sequence[Example]) -> OutputScore:
+        kind = self.scored.kind
         if kind in (ANSWERS, VECTORS):
-            return AnswerScore(trying) if kind == ANSWERS else VectorScore(trying)
-        return LossScore.of(self.scored.model, kind, trying, seed=self.settings.seed)
+            return AnswerScore(examples) if kind == ANSWERS else VectorScore(examples)
+        return LossScore.of(self.scored.model, kind, examples, seed=self.settings.seed)
 
     @cached_property
     def scope(self) -> Any:
@@ -219,7 +233,7 @@ class ReplayRun:
         self.chosen = Chosen.of_state(state)
         examples = self.score.examples
         parts = [*in_parts(range(len(examples)), lambda at: len(examples[at]), tokens=PART_TOKENS)]
-        stand_ins = self._stand_ins()
+        stand_ins = self._stand_ins(self.chosen)
         with linears(self.scored.model.network, run.linears):
             states = run.parts(
                 range(1, len(parts) + 1),
@@ -265,27 +279,69 @@ class ReplayRun:
             explained=None if self.atlas is None else self.atlas.explained,
             linears=kind,
         )
+        if self.settings.order == ALONE and not self.heads:
+            made = replace(made, cost=self._cost_alone(made, kind))
         return made.state()
 
-    def _stand_ins(self) -> StandIns:
-        chosen = self.chosen
+    def _cost_alone(self, chosen: Chosen, kind: str) -> Float64:
+        """[layer, head] the mean over inputs that choose, of their first tokens: how much more the
+        model loses with the rules of one head in its place.
+        """
+        halves, shape = self.halves, self.scored.model.shape
+        some = halves.choosing[:: -(-len(halves.choosing) // ALONE_INPUTS)]
+        score = self._score([one.leading(ALONE_TOKENS) for one in some])
+        sets = [frozenset({place}) for place in np.ndindex(shape.layers, shape.heads)]
+        rows = list(batches(score.examples, budget=self.settings.batch_tokens))
+        used = [at for places in rows for at in places]
+        work = Replayed(self.scored.model, score, sets, (RULES,))
+        stand_ins = self._stand_ins(chosen)
+        with (
+            phase("heads alone", len(used), "inputs") as advance,
+            linears(self.scored.model.network, kind),
+        ):
+            states = []
+            for places in rows:
+                states.append(work.batch(stand_ins, places))
+                advance(len(places))
+        numbers = joined(states)
+        rise = numbers["score"][:, :, 0, 0] - numbers["whole"]  # [input, set]
+        mean = np.average(rise, axis=0, weights=score.weights()[used])
+        return np.asarray(mean.reshape(shape.layers, shape.heads))
+
+    def _stand_ins(self, chosen: Chosen) -> StandIns:
         heads = {RULES: chosen.rules, REST: chosen.rest_alone}
         heads[YOURS] = with_own(chosen.rules, self.own, [rule.name for rule in self.rules])
         return StandIns(self.scored.model, self.rules, heads, chosen.profile, chosen.frequent)
 
     def _part(self, stand_ins: StandIns, places: Sequence[int]) -> State:
-        """`score` [input, set, replacement, measure], `whole` [input, measure], and more."""
+        """What `Replayed.batch` gives of the inputs at these places."""
+        sets = [one.heads for one in self.sets]
+        work = Replayed(self.scored.model, self.score, sets, self.replacements)
         examples = [self.score.examples[at] for at in places]
         order: list[int] = []
         states: list[State] = []
         for rows in batches(examples, budget=self.settings.batch_tokens):
-            states.append(self._batch(stand_ins, [places[row] for row in rows]))
+            states.append(work.batch(stand_ins, [places[row] for row in rows]))
             order += rows
         back = np.argsort(order)
         return {name: values[back] for name, values in joined(states).items()}
 
-    def _batch(self, stand_ins: StandIns, places: Sequence[int]) -> State:
-        model, score = self.scored.model, self.score
+
+@dataclass(frozen=True)
+class Replayed:
+    """Outputs of a model in which sets of heads attend by their replacements.
+
+    sets  the heads of each, by their places
+    """
+
+    model: Model
+    score: OutputScore
+    sets: Sequence[frozenset[Head]]
+    replacements: Sequence[str]
+
+    def batch(self, stand_ins: StandIns, places: Sequence[int]) -> State:
+        """`score` [input, set, replacement, measure], `whole` [input, measure], and more."""
+        model, score = self.model, self.score
         batch = model.batch([score.examples[at] for at in places])
         own = stand_ins.of(batch)
         size = (len(places), len(self.sets), len(self.replacements), len(score.measures))
@@ -294,8 +350,8 @@ class ReplayRun:
             whole = score.output(model, batch, places)
             for column, name in enumerate(self.replacements):
                 rows = own.rows(name)
-                for at, one in enumerate(self.sets):
-                    change.use(one.heads, rows)
+                for at, heads in enumerate(self.sets):
+                    change.use(heads, rows)
                     output = score.output(model, batch, places)
                     scores[:, at, column] = score.numbers(output, whole, batch)
         kept = {f"kept_{name}": values for name, values in score.kept(whole, batch).items()}

@@ -18,6 +18,7 @@ RULES, YOURS, REST, MEAN_MAP, EVEN, ANOTHER = REPLACEMENTS = (
     "even",
     "another_head",
 )
+ALONE = "alone"  # the order by what each head costs by itself
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 USUAL = tuple(name for name in REPLACEMENTS if name != YOURS)
 
@@ -54,9 +55,10 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         metavar="A,B,…",
         shown=False,
     )
-    order: Literal["output", "gathering", "attention"] = option(
+    order: Literal["output", "alone", "gathering", "attention"] = option(
         "Which heads come first: those whose rules leave what they add to the stream least wrong, "
-        "explain most of what they gather, or of their attention.",
+        "cost least where they stand in for one head alone (a pass for each head), explain most of "
+        "what they gather, or of their attention.",
         "output",
     )
     score: Literal["loss", "answers", "vectors"] | None = option(
