@@ -23,7 +23,7 @@ from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 
 DIGITS = 9  # of a number in JSON, in all
-LONGEST = 34  # characters of a number's name in text
+LONGEST = 40  # characters of a number's name in text
 STRIP = 17
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import dealt
 from headscope.errors import InputError
 from headscope.experiments.replay.rule_file import read_rules
+from headscope.heads.head_card import card_text, head_card
 from headscope.run.analysis import Scope
 from headscope.wired import Head, annotated_corpus, wire
 from headscope.wired.catalogue import RESTS as PLACES
@@ -283,6 +285,15 @@ def test_means_parts_and_differences_agree() -> None:
         prediction="position_and_rest"
     )
     np.testing.assert_allclose(explained["beyond"], difference, atol=1e-6)
+
+
+def test_the_numbers_of_a_head_can_be_told_apart_by_their_names() -> None:
+    tree = wired_run().tree
+    lines = card_text(tree, head_card(tree, 0, 0)).splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("Explained by rules"))
+    names = [line[2:].partition("  ")[0] for line in takewhile(bool, lines[first + 1 :])]
+    assert len(set(names)) == len(names) > 5
+    assert not [name for name in names if "…" in name]
 
 
 def test_rules_are_written_as_replay_reads_them() -> None:

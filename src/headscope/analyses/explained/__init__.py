@@ -48,8 +48,8 @@ QUESTION = Question(
     labels={
         "attention": "attention explained by {choice}",
         "gathering": "gathered, explained by {choice}",
-        "iou": "attention and prediction, intersection over union",
-        "beyond": "gathered, explained by content beyond position and rest",
+        "iou": "intersection over union with its rules",
+        "beyond": "gathered, explained by content",
     },
     terms=terms_of(
         OURS,
@@ -69,7 +69,7 @@ QUESTION = Question(
                 "position and rest",
                 "The best rules of places, special tokens and marks, for the same head.",
             ),
-            "another_head": ("the rules of another head", "Those of the next head of the layer."),
+            "another_head": ("another’s rules", "Those of the next head of the layer."),
             "iou": (
                 "intersection over union",
                 "Of a query’s attention and its prediction: what both give, over what either "

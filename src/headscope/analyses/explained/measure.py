@@ -254,8 +254,8 @@ class Explained(SampledAnalysis, question=QUESTION):
                 f"{share}, queries by how much they do, that is explained by rule; the rest last",
             ),
         }
-        return {
-            name: Variable(value, dims, words, "probability", OURS)
+        return {  # which rule is in a slot differs from head to head: that number ranks no heads
+            name: Variable(value, dims, words, "probability", OURS, tidy="slot" not in dims)
             for name, (value, dims, words) in estimates.items()
         }
 
