@@ -72,7 +72,8 @@ def test_arrow_keys_go_from_head_to_head_and_enter_chooses_one_everywhere(opened
     assert page.locator("#heads tr.chosen th").text_content() == "L2·H3"
     charts = page.locator("svg.answers")
     marked = charts.evaluate_all(
-        """all => all.filter((one) => JSON.parse(one.dataset.heads).some(({ u }) => !u || u.includes(14)))
+        """all => all
+          .filter((one) => JSON.parse(one.dataset.heads).some(({ u }) => !u || u.includes(14)))
           .map((one) => one.querySelector(".chosen-mark").getAttribute("d"))"""
     )
     assert len(marked) >= 5
