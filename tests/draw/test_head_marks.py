@@ -12,6 +12,7 @@ import pytest
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_marks import note_pairs
 from headscope.draw.marks import head_scatter
 from headscope.draw.panel import Panel, compose
 from headscope.draw.saving import vector
@@ -38,7 +39,7 @@ def pages():
 
 def noted(markup):
     (series,) = json.loads(ElementTree.fromstring(markup).get("data-heads"))
-    return series
+    return {**series, "t": series["t"].split("\n")}
 
 
 def test_a_cell_of_a_grid_lies_where_it_is_drawn(pages):
@@ -75,6 +76,23 @@ def test_the_number_stands_with_its_interval_and_hostile_words_are_text(pages):
     assert noted(pages[0])["t"][5] == "–"
     assert noted(pages[1])["s"] == EVIL
     assert "<script" not in pages[1]
+
+
+def test_a_cell_of_a_matrix_of_heads_is_a_pair_with_its_interval():
+    order, value = [2, 0, 1], np.arange(9.0).reshape(3, 3)
+    parts = Estimate(value, value - 1, value + 1)
+
+    def draw(axes):
+        note_pairs(axes, order, parts, "apart")
+        axes.set(xlim=(0, 3), ylim=(3, 0))
+
+    drawn = vector(compose([Panel("Matrix", draw)]), 1)[0]
+    series = noted(inline_panels(drawn, Styles(), prefix="q")[0])
+    assert (series["u"], series["p"]) == (order, 1)
+    # row by row, left of the diagonal: (0, 2), (1, 2), (1, 0)
+    assert [float(text.split()[0]) for text in series["t"]] == [value[0, 2], value[1, 2], 3.0]
+    assert all("[" in text for text in series["t"])
+    assert np.diff(series["y"]) == pytest.approx(2 * series["h"], abs=0.2)
 
 
 def test_a_chart_without_heads_says_nothing(pages):

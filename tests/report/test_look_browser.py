@@ -132,8 +132,26 @@ def test_the_head_kept_in_the_grid_can_be_looked_at(opened, tree):
     frame = frame_of(page)
     assert frame.locator("#head-name").text_content() == "L4·H5"
     page.locator("#cells a").nth(41).press(" ")
-    assert page.locator("iframe").count() == 0
+    frame.locator("#head-name", has_text="L4·H6").wait_for()
     assert button.text_content().startswith("Look at L4·H6")
+
+
+def test_a_head_chosen_in_the_report_is_the_one_of_the_views_and_the_other_way_round(opened):
+    page = opened("#examples")
+    page.get_by_role("button", name="All heads").first.click()
+    frame = frame_of(page)
+    frame.locator("#cells [role=gridcell]").nth(30).click()  # L3·H7
+    page.locator("#cell-L3H7[aria-current]").wait_for(state="attached")
+    assert page.locator("#heads tr.chosen th").text_content() == "L3·H7"
+    assert "head=L3H7" in page.evaluate("location.hash")
+    page.locator("#cells a").nth(59).press(" ")  # L5·H12
+    frame.locator("#head-name", has_text="L5·H12").wait_for()
+    frame.locator("#tab-model").click()
+    assert frame.locator("#cells .chosen").get_attribute("aria-label").startswith("L5·H12")
+    page.wait_for_function("!location.hash.includes('tab')")
+    again = opened(page.evaluate("location.hash"))
+    assert frame_of(again).locator("#cells .chosen").count() == 1
+    assert again.locator("#cells [aria-current]").get_attribute("id") == "cell-L5H12"
 
 
 def test_an_input_opens_with_all_heads(opened, tree):

@@ -28,6 +28,8 @@ class HeadMarks:
     texts  [mark] the number with its interval
     series what the number is, where the chart shows several
     cells  whether a mark is a cell of size 1 in these coordinates
+    pairs  whether x and y [head] are the columns and rows of a matrix of heads; texts [mark] are
+           of the cells left of the diagonal, row by row
     """
 
     x: Floats
@@ -36,6 +38,7 @@ class HeadMarks:
     texts: Sequence[str]
     series: str = ""
     cells: bool = False
+    pairs: bool = False
 
 
 _NOTED: WeakKeyDictionary[Axes, list[HeadMarks]] = WeakKeyDictionary()
@@ -52,6 +55,16 @@ def note_cells(axes: Axes, parts: Estimate, unit: str) -> None:
     """Note the cells of a grid; parts [layer, head]."""
     rows, columns = np.indices(parts.value.shape)
     note_heads(axes, columns, rows, number_texts(parts, unit), cells=True)
+
+
+def note_pairs(axes: Axes, order: Sequence[int], parts: Estimate, series: str) -> None:
+    """Note the cells of a matrix left of its diagonal; parts [unit, unit], shown in `order`."""
+    middles = np.arange(len(order)) + 0.5
+    rows, columns = np.tril_indices(len(order), -1)
+    units = np.array(order)
+    own = parts.map(lambda part: part[units[rows], units[columns]])  # [mark]
+    look = {"units": order, "series": series, "cells": True, "pairs": True}
+    note_heads(axes, middles, middles, number_texts(own, "1"), **look)
 
 
 def forget_heads(axes: Axes) -> None:
@@ -74,8 +87,8 @@ def without_ends(values: Floats) -> Estimate:
 def placed(axes: Axes) -> list[dict[str, Any]]:
     """The noted marks in points from the upper left corner of the figure, once it is laid out.
 
-    returns  of each series: u (units; none for all in order), x, y, t (texts), s (its name), and
-             half the width and height of a mark in w and h
+    returns  of each series: u (units; none for all in order), x, y, t (a text per line), s (its
+             name), half the width and height of a mark in w and h, and p for `pairs`
     """
     scale = 72 / axes.figure.dpi
     high = axes.figure.bbox.height * scale
@@ -93,10 +106,11 @@ def placed(axes: Axes) -> list[dict[str, Any]]:
                 **({} if units == list(range(len(units))) else {"u": units}),
                 "x": [round(float(at[mark, 0]), 1) for mark in there],
                 "y": [round(float(high - at[mark, 1]), 1) for mark in there],
-                "t": [one.texts[mark] for mark in there],
+                "t": "\n".join(one.texts if one.pairs else [one.texts[mark] for mark in there]),
                 **({"s": one.series} if one.series else {}),
+                **({"p": 1} if one.pairs else {}),
                 "w": round(float(half[0]), 1),
                 "h": round(float(half[1]), 1),
             }
         )
-    return [one for one in series if one["t"]]
+    return [one for one in series if one["x"]]

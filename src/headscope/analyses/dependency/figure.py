@@ -8,6 +8,7 @@ in the better of its two directions.
 import re
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,7 +28,8 @@ from headscope.analyses.language.tables import language_section
 from headscope.claims.caption_words import INTERVALS, by_measure, clipped
 from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, frequent_relations
-from headscope.core.results import Floats, shape
+from headscope.core.intervals import Estimate
+from headscope.core.results import estimate, shape
 from headscope.core.wording import percent
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.head_marks import note_heads
@@ -155,7 +157,9 @@ def sheets(run: Reading) -> Iterator[tuple[str, Figure]]:
             figure = compose([relation_panel(run, best)], columns=1)
         else:  # half the time of composing again
             with house_style():
-                paint_grid(figure.axes[0], _accuracy(run.data, best), top=1.0, best=best.place)
+                paint_grid(
+                    figure.axes[0], _accuracy(run.data, best).value, top=1.0, best=best.place
+                )
                 figure.axes[0].set_title(_title(best))
         plain = re.sub(r"[^a-z0-9]+", "-", best.relation.lower())[:LONGEST_NAME].strip("-")
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
@@ -163,14 +167,16 @@ def sheets(run: Reading) -> Iterator[tuple[str, Figure]]:
 
 def relation_panel(run: Reading, best: RelationHead) -> Panel:
     """The heat map of one relation, all heads in the better of the two directions."""
-    grid = _accuracy(run.data, best)
-    return grid_panel(_title(best), grid, run.names, unit="probability", top=1.0, best=best.place)
+    parts = _accuracy(run.data, best)
+    look: dict[str, Any] = {"unit": "probability", "top": 1.0, "best": best.place, "parts": parts}
+    return grid_panel(_title(best), parts.value, run.names, **look)
 
 
-def _accuracy(dependency: xr.Dataset, best: RelationHead) -> Floats:
-    accuracy = dependency["accuracy"].transpose("relation", "layer", "head", "direction").values
-    here = accuracy[dependency["relation"].values.tolist().index(best.relation)]
-    return np.asarray(np.fmax.reduce(here, axis=-1), np.float64)  # [layer, head]
+def _accuracy(dependency: xr.Dataset, best: RelationHead) -> Estimate:
+    """[layer, head] in the better of the two directions."""
+    both = estimate(dependency, "accuracy", relation=best.relation)  # [layer, head, direction]
+    way = np.nan_to_num(both.value, nan=-1.0).argmax(-1)[..., None]
+    return both.map(lambda part: np.take_along_axis(part, way, -1)[..., 0])
 
 
 def _title(best: RelationHead) -> str:

@@ -29,6 +29,7 @@ from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, at, estimate, shape
 from headscope.core.wording import fixed, p_words, percent, plain
+from headscope.draw.head_marks import note_heads, number_texts, without_ends
 from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, ramp_map
@@ -142,10 +143,13 @@ def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) 
     gap = max(len(value) / 60, 1.0)
     row, middles = 0.0, []
     for one in groups:
-        own = np.sort(value[list(one.units)])[::-1]
+        units = np.array(one.units)
+        units = units[np.argsort(-value[units], kind="stable")]
+        own = value[units]
         hue, hollow = color(HUES[one.number % len(HUES)]), one.number >= len(HUES)
         rows = row + np.arange(len(own)) + 0.5
         axes.barh(rows, own, height=0.5 if hollow else 1.0, color=hue, lw=0)
+        note_heads(axes, own, rows, number_texts(without_ends(own), "1"), units=units.tolist())
         middles.append(row + len(own) / 2)
         row += len(own) + gap
     height = row - gap
@@ -172,9 +176,11 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
     stays = divergence["stays"].values
     for one in groups:
         others = [unit for unit in one.units if unit != one.medoid]
+        level = np.full(len(others), one.number)
+        note_heads(axes, stays[others], level, [*map(percent, stays[others])], units=others)
         axes.plot(
             stays[others],
-            np.full(len(others), one.number),
+            level,
             "|",
             color=color("muted"),
             ms=6,

@@ -21,6 +21,7 @@ from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, shape
 from headscope.core.wording import plain
+from headscope.draw.head_marks import note_pairs
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors, ramp
@@ -100,11 +101,15 @@ def _block(size: tuple[int, int]) -> int:
 
 
 def _draw(run: Reading, groups: Sequence[Cluster], axes: Axes) -> None:
-    (layers, heads), js = shape(run.tree), divergences(run.tree).value
+    (layers, heads), pairs = shape(run.tree), divergences(run.tree)
+    js, unit = pairs.value, str(run.data["js"].attrs.get("units", "nats"))
     order = ordered_units(js, groups)
     count = len(order)
     top = most(js)
-    _map(axes, js[np.ix_(order, order)], _block((layers, heads)), top)
+    block = _block((layers, heads))
+    _map(axes, js[np.ix_(order, order)], block, top)
+    if block == 1:  # else a cell is the mean of several heads
+        note_pairs(axes, order, pairs, f"divergence ({unit})")
     _strips(axes, groups, np.array(order) // heads, layers)
     _words(axes, groups, count)
     axes.set(
@@ -112,7 +117,6 @@ def _draw(run: Reading, groups: Sequence[Cluster], axes: Axes) -> None:
     )
     axes.set_aspect("equal", anchor="W")
     axes.set_axis_off()
-    unit = str(run.data["js"].attrs.get("units", "nats"))
     _key(axes, f"{plain(top, unit)} {unit}", count)
 
 

@@ -33,12 +33,13 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def panels(run: Reading) -> list[Panel]:
     """The top heads, then all heads in both directions."""
-    both = [run(name).value for name in ("score", "score_reversed")]
-    places = largest_first(both[0])[:TOP]
+    both = [run(name) for name in ("score", "score_reversed")]
+    places = largest_first(both[0].value)[:TOP]
     if not places:
         return []
     unit = str(run.data["score"].attrs.get("units", "1"))
-    top = max(map(largest, both))
+    look = {"unit": unit, "top": max(largest(parts.value) for parts in both)}
+    titles = "Frame element to target", "Target to frame element"
     return [
         row_panel(
             "Top heads",
@@ -51,8 +52,10 @@ def panels(run: Reading) -> list[Panel]:
             entries=[("all", "mean"), ("chance", "chance")],
             percent=unit == "probability",
         ),
-        grid_panel("Frame element to target", both[0], run.names, unit=unit, top=top),
-        grid_panel("Target to frame element", both[1], run.names, unit=unit, top=top),
+        *(
+            grid_panel(title, parts.value, run.names, parts=parts, **look)
+            for title, parts in zip(titles, both, strict=True)
+        ),
     ]
 
 

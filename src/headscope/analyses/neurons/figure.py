@@ -22,7 +22,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, largest_first
 from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.head_grid import control_words, grid_panel
-from headscope.draw.head_marks import note_heads, number_texts
+from headscope.draw.head_marks import note_heads, number_texts, without_ends
 from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel
@@ -324,6 +324,8 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
     shifts = np.linspace(-_SPREAD, _SPREAD, heads) if heads > 1 else np.zeros(1)
     axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
     for place in range(len(SOURCES)):
+        texts = number_texts(without_ends(values[:, place]), "1")
+        note_heads(axes, values[:, place], place + shifts, texts, series=SOURCES[place])
         axes.plot(
             values[:, place],
             place + shifts,

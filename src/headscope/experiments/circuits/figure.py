@@ -9,7 +9,7 @@ from headscope.claims.head_metrics import control_ranges
 from headscope.claims.reading import Reading
 from headscope.core.wording import number
 from headscope.draw.head_grid import control_words, grid_panel, signed_panel
-from headscope.draw.head_marks import note_heads
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
@@ -102,7 +102,8 @@ def _path(run: Reading, reader: int, axes: Axes) -> None:
     """A mark per earlier head: its attention to the previous token, and its composition."""
     dataset = run.data
     heads, shades = dataset.sizes["head"], layer_colors(dataset.sizes["layer"])
-    before = dataset["score"].sel(circuit="previous_token").values.ravel()
+    previous = run("score.previous_token")
+    before, texts = previous.value.ravel(), number_texts(previous, "probability")  # [unit]
     pairs = pairs_of(dataset, reader, "key")
     for writer, score, _ in reversed(pairs):
         axes.plot(
@@ -121,7 +122,7 @@ def _path(run: Reading, reader: int, axes: Axes) -> None:
         axes,
         before[writers],
         [score for _, score, _ in pairs],
-        [f"K-composition {number(score)}" for _, score, _ in pairs],
+        [f"K-composition {number(score)}, previous token {texts[one]}" for one, score, _ in pairs],
         units=writers,
     )
     axes.axhline(float(dataset.attrs["width"]) ** -0.5, color=color("rule"), lw=0.8, zorder=1)

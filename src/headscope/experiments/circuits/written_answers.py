@@ -107,7 +107,11 @@ def panels(run: Reading) -> list[Panel]:
     top = signed_top(np.stack([dataset[name].values for name in shown]))
     text = fixed(top, 2) if "effect" not in dataset else percent(top)
     panel = partial(signed_panel, top=top, text=text)
-    return [panel(title, dataset[name].values, run.names) for name, title in shown.items()]
+    unit = "probability" if "effect" in dataset else "1"
+    return [
+        panel(title, run(name).value, run.names, parts=run(name), unit=unit)
+        for name, title in shown.items()
+    ]
 
 
 def heads_table(run: Reading) -> Table | None:

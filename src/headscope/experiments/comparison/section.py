@@ -23,7 +23,6 @@ from headscope.core.results import Floats, at, estimate, printable, shape
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import grid_panel, grid_room, signed_panel, signed_top
-from headscope.draw.head_marks import without_ends
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
@@ -146,19 +145,20 @@ OPENING = OpeningPlan(
 def panels(run: Reading) -> list[Panel]:
     """Heads by the change of their maps, and layers."""
     similarity = run.data
-    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, run, heads=True)
-    made = [
-        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values, run.names),
-        grid_panel("Divergence (nats)", js, run.names, unit="nats"),
-        Panel("Layer by layer", by_layer, **grid_room(js)),
+    by_layer, js = partial(_by_layer, run, heads=True), estimate(similarity, "js")
+    titles = {"cosine": "Change of maps, 1 − cosine", "cosine_padded": "1 − cosine of padded maps"}
+    here = {
+        title: _change(similarity, name) for name, title in titles.items() if name in similarity
+    }
+    cosines = [
+        grid_panel(title, parts.value, run.names, parts=parts) for title, parts in here.items()
     ]
-    if "cosine_padded" in similarity:
-        made.append(
-            grid_panel(
-                "1 − cosine of padded maps", 1 - similarity["cosine_padded"].values, run.names
-            )
-        )
-    return made
+    return [
+        cosines[0],
+        grid_panel("Divergence (nats)", js.value, run.names, unit="nats", parts=js),
+        Panel("Layer by layer", by_layer, **grid_room(js.value)),
+        *cosines[1:],
+    ]
 
 
 def caption(run: Reading) -> str:
@@ -325,7 +325,7 @@ def _grid_panel(change: xr.Dataset, key: str, names: HeadNames) -> Panel:
     else:
         text = plain(top, unit)
         high = f"+{text}"
-    parts = without_ends(row["difference"].values)
+    parts = estimate(row, "difference")
     look: dict[str, Any] = {
         "top": top,
         "text": text,

@@ -18,7 +18,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, shape
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
-from headscope.draw.head_marks import note_heads, number_texts, without_ends
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
@@ -146,13 +146,13 @@ def against_caption(run: Reading) -> str:
 
 
 def _against(run: Reading, method: str, axes: Axes) -> None:
-    x, y = section.scattered(run, method)
-    shape = run(f"head_importance.{method}").value.shape
+    both = section.scattered(run, method)
+    x, y = (parts.value.ravel() for parts in both)  # [unit]
     _wide_axis(axes, x, "x")
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
     if x.min() < 0:
         axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
-    _by_layer(axes, x.reshape(shape), y.reshape(shape), run.names)
+    _by_layer(axes, *both, run.names)
     room = 0.12 * float(np.ptp(y) or 1.0)
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -194,16 +194,17 @@ def _covered(place: Floats, points: Floats) -> int:
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 
-def _by_layer(axes: Axes, x: Floats, y: Floats, names: HeadNames) -> None:
+def _by_layer(axes: Axes, across: Estimate, up: Estimate, names: HeadNames) -> None:
     """A mark per head of [layer, head], and the legend of layers above."""
+    x, y = across.value, up.value
     shades = layer_colors(len(x))
     key = axes.inset_axes((0.16, 1.03, 0.36, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(shades):
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
-    pairs = zip(*(number_texts(without_ends(one), "1") for one in (x, y)), strict=True)
-    note_heads(axes, x, y, [f"across {across}, upwards {up}" for across, up in pairs])
+    pairs = zip(*(number_texts(one, "1") for one in (across, up)), strict=True)
+    note_heads(axes, x, y, [f"importance {one}, effect {other}" for one, other in pairs])
     key.set_xlim(0, len(shades))
     ends = (f"layer {names.layer(0)}", names.layer(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):

@@ -4,8 +4,8 @@ import numpy as np
 
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
-from headscope.core.intervals import stretch
-from headscope.core.results import Floats, at, counted, documents, largest_first, shape, token_names
+from headscope.core.intervals import Estimate, stretch
+from headscope.core.results import at, counted, documents, largest_first, shape, token_names
 from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.page.sections import OpeningPlan, heading_of
@@ -55,16 +55,15 @@ def rho_of(run: Reading, method: str, effect: str) -> tuple[float, float, float]
 
 def named_units(run: Reading, method: str, *, most: int = 4) -> list[int]:
     """Units worth a name: those that cost most, and the most important ones, half and half."""
-    values, effect = scattered(run, method)
+    values, effect = (parts.value.ravel() for parts in scattered(run, method))  # [unit]
     first = np.argsort(-np.abs(effect), kind="stable")[: most // 2].tolist()
     second = np.argsort(-values, kind="stable")[: most - len(first)].tolist()
     return list(dict.fromkeys([*first, *second]))
 
 
-def scattered(run: Reading, method: str) -> tuple[Floats, Floats]:
-    """[unit] the importances by a method, and the rise of the loss without the head."""
-    x, y = (run(key).value.ravel() for key in (f"head_importance.{method}", "effect_of_head.loss"))
-    return x, y
+def scattered(run: Reading, method: str) -> tuple[Estimate, Estimate]:
+    """[layer, head] the importances by a method, and the rise of the loss without the head."""
+    return run(f"head_importance.{method}"), run("effect_of_head.loss")
 
 
 def gradient_finding(run: Reading) -> str:

@@ -152,7 +152,7 @@ buildCells();
 document.getElementById("choice").hidden = !data.metrics.length;
 listeners.push((selected) => {
   cells.forEach((cell, unit) => {
-    if (unit === selected) cell.setAttribute("aria-current", "true");
+    if (isChosen(unit)) cell.setAttribute("aria-current", "true");
     else cell.removeAttribute("aria-current");
   });
   describe(selected ?? data.first);

@@ -1,7 +1,7 @@
 // How is a head looked at in an input? Its views are a page of their own, which is put together when
 // it is asked for and shown in a frame: one at a time, below what asked for it.
 const views = JSON.parse(document.getElementById("views")?.textContent ?? "null");
-const open = { button: null, holder: null, word: "", view: "" };
+const open = { button: null, holder: null, word: "", view: "", unit: null };
 const lookers = []; // {button, about}
 const HIGHEST_FRAME = 1600; // pixels of a frame; what is taller scrolls in it
 
@@ -43,12 +43,12 @@ function lookWords(unit) {
 function closeLook() {
   open.holder?.remove();
   open.button?.setAttribute("aria-expanded", "false");
-  Object.assign(open, { button: null, holder: null, word: "", view: "" });
+  Object.assign(open, { button: null, holder: null, word: "", view: "", unit: null });
 }
 
 function look(button, unit, example, view = "") {
   closeLook();
-  Object.assign(open, { word: lookWord(unit, example), view });
+  Object.assign(open, { word: lookWord(unit, example), view, unit });
   const title = `${unit === null ? "All heads" : headName(unit)} in “${views.names[example]}”`;
   const frame = element("iframe", { title, sandbox: "allow-scripts allow-downloads" });
   const close = element("button", { type: "button", class: "close" }, "Close");
@@ -75,9 +75,27 @@ addEventListener("message", ({ source, data: told }) => {
   if (!frame || source !== frame.contentWindow) return;
   if (Number.isFinite(told?.height)) frame.style.height = `${Math.min(told.height + 2, HIGHEST_FRAME)}px`;
   if (typeof told?.address !== "string" || told.address === open.view) return;
+  const before = headIn(open.view);
   open.view = told.address;
-  tellAddress(told.loud === true);
+  const [unit, loud] = [headIn(open.view), told.loud === true];
+  if (unit === null || unit === before || unit === page.selected || !card.hidden) tellAddress(loud);
+  else select(unit, null, loud);
 });
+
+// The head that the views name. Where all heads are open, the first is only where keys begin.
+function headIn(view) {
+  const words = addressWords(view);
+  const unit = unitOf(words.get("").split(".")[0]) ?? open.unit;
+  return open.unit === null && unit === 0 && !words.has("tab") ? null : unit;
+}
+
+// A head that is chosen in the report is shown in the views that are open.
+function showChosen() {
+  if (!open.holder || page.selected === null || page.selected === headIn(open.view)) return;
+  const words = addressWords(open.view);
+  words.delete("");
+  showView([cardId(page.selected), words.toString()].filter(Boolean).join("&"));
+}
 
 // What is looked at, in the address: the input from 1, and the head; and what its views show.
 const lookWord = (unit, example) => `${example + 1}${unit === null ? "" : `.${cardId(unit)}`}`;
@@ -135,13 +153,7 @@ if (views) {
     lookingButton(button, () => [unit, views.looks[unit][0]]);
     return element("div", { class: "look-here" }, button);
   });
-  listeners.push(() => {
-    if (open.button === here) {
-      closeLook();
-      tellAddress();
-    }
-    name();
-  });
+  listeners.push(name, showChosen);
   name();
   addressable("example", () => open.word, showLook);
   addressable("view", () => open.view, showView, { quiet: true });

@@ -77,7 +77,7 @@ if (data.map && document.getElementById("atlas")) {
   document.getElementById("readout").replaceChildren("Point at a mark, or move with the arrow keys.");
   colorMap();
   listeners.push((selected) => {
-    places.forEach((mark, unit) => mark.classList.toggle("chosen", unit === selected));
+    places.forEach((mark, unit) => mark.classList.toggle("chosen", isChosen(unit)));
     if (selected !== null) {
       places[selected].parentNode.append(places[selected]);
       read(selected);

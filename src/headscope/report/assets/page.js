@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const kindOf = (unit) => data.kinds[data.kind[unit]];
 const listeners = [];
 const extras = []; // unit → what a card holds beside what every page can draw
-const page = { selected: null };
+const page = { selected: null, other: null }; // other: of a chosen pair of heads
 const SIGNED_STEPS = 12; // shades of each sign
 
 // Counted from 1, or from 0; where only some layers attend, they have the model's own numbers.
@@ -29,11 +29,15 @@ function sentencesOf(unit) {
   return [...(labels.length ? labels : [data.nothing]), ...most];
 }
 
-function select(unit) {
-  page.selected = page.selected === unit ? null : unit;
+// A head, or two; again: none. `loud` as of `tellAddress`.
+function select(unit, other = null, loud = null) {
+  const again = page.selected === unit && page.other === other;
+  Object.assign(page, again ? { selected: null, other: null } : { selected: unit, other });
   for (const listener of listeners) listener(page.selected);
-  tellAddress();
+  tellAddress(loud);
 }
+
+const isChosen = (unit) => unit === page.selected || unit === page.other;
 
 function element(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);

@@ -54,7 +54,7 @@ if (table) {
   for (const row of table.tBodies[0].rows) {
     row.addEventListener("click", (event) => event.target.closest("a") || select(Number(row.dataset.unit)));
   }
-  listeners.push((selected) => {
-    for (const row of table.tBodies[0].rows) row.classList.toggle("chosen", Number(row.dataset.unit) === selected);
+  listeners.push(() => {
+    for (const row of table.tBodies[0].rows) row.classList.toggle("chosen", isChosen(Number(row.dataset.unit)));
   });
 }
