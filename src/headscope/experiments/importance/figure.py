@@ -4,6 +4,7 @@ Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for 
 Beside it, what nobody shows: each importance against the true effect of switching the head off.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -62,8 +63,9 @@ def gradient_caption(run: Reading) -> str:
 
 
 def _heads(run: Reading, kind: str, axes: Axes) -> None:
-    x, y = (run(f"{name}.{kind}").value for name in ("attention", "magnitude"))
-    _by_layer(axes, x, y, run.names)
+    both = {"attention": run(f"attention.{kind}"), "gradient": run(f"magnitude.{kind}")}
+    x, y = (parts.value for parts in both.values())
+    _by_layer(axes, both, run.names)
     axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
@@ -146,13 +148,13 @@ def against_caption(run: Reading) -> str:
 
 
 def _against(run: Reading, method: str, axes: Axes) -> None:
-    both = section.scattered(run, method)
-    x, y = (parts.value.ravel() for parts in both)  # [unit]
+    both = dict(zip(("importance", "effect"), section.scattered(run, method), strict=True))
+    x, y = (parts.value.ravel() for parts in both.values())  # [unit]
     _wide_axis(axes, x, "x")
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
     if x.min() < 0:
         axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
-    _by_layer(axes, *both, run.names)
+    _by_layer(axes, both, run.names)
     room = 0.12 * float(np.ptp(y) or 1.0)
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -194,17 +196,20 @@ def _covered(place: Floats, points: Floats) -> int:
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 
-def _by_layer(axes: Axes, across: Estimate, up: Estimate, names: HeadNames) -> None:
-    """A mark per head of [layer, head], and the legend of layers above."""
-    x, y = across.value, up.value
+def _by_layer(axes: Axes, both: Mapping[str, Estimate], names: HeadNames) -> None:
+    """A mark per head, and the legend of layers above.
+
+    both  what runs across and what upwards, by its name: [layer, head]
+    """
+    x, y = (parts.value for parts in both.values())
     shades = layer_colors(len(x))
     key = axes.inset_axes((0.16, 1.03, 0.36, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(shades):
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
-    pairs = zip(*(number_texts(one, "1") for one in (across, up)), strict=True)
-    note_heads(axes, x, y, [f"importance {one}, effect {other}" for one, other in pairs])
+    texts = ([f"{name} {text}" for text in number_texts(one, "1")] for name, one in both.items())
+    note_heads(axes, x, y, list(map(", ".join, zip(*texts, strict=True))))
     key.set_xlim(0, len(shades))
     ends = (f"layer {names.layer(0)}", names.layer(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
