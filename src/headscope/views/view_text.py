@@ -76,7 +76,7 @@ class View:
         query: int | None = None,
         columns: int | None = None,
     ) -> Figure:
-        """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
+        """A figure for a paper of what these heads do; its `savefig` writes it.
 
         heads    (layer, head), from 0, the model's own numbers, or names: "L3H9", "2.8"; without
                  any, the head of the largest weights between tokens
