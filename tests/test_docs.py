@@ -28,7 +28,7 @@ from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
 from headscope.views.view_text import View
-from prose import longest_part, sentences
+from prose import inverted, longest_part, sentences
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -384,7 +384,19 @@ def test_sentences_of_a_page_are_short_and_begin_with_their_subject(page: Path) 
     told = sentences(page.read_text("utf-8"))
     assert told
     assert not [one for one in told if longest_part(one) > 30]
-    assert not [one for one in told if one.startswith("Of ")]
+    assert not [one for one in told if inverted(one)]
+
+
+def test_a_verb_before_its_subject_is_seen() -> None:
+    for one in (
+        "So is a folder.",
+        "Nor does it.",
+        "Below each map are its links.",
+        "Not wired is x.",
+    ):
+        assert inverted(one), one
+    for one in ("So the head is one.", "Below 5 % heads are weak.", "Above all, it is a head."):
+        assert not inverted(one), one
 
 
 def test_a_long_sentence_is_seen() -> None:

@@ -51,6 +51,21 @@ def test_every_command_has_its_page_and_stands_in_the_list_of_all() -> None:
         assert text == f"# headscope {name}\n\n```{{command}} {name}\n```\n"
 
 
+def test_the_first_screen_shows_the_product_how_to_install_it_and_the_first_command() -> None:
+    first = ROOT_PAGE.read_text("utf-8").partition("::::{grid}")[0]
+    assert "$ pip install headscope" in first
+    assert (
+        f'$ headscope view demo "{shown_sentence()}" -o ' in first
+    )  # the line that makes the page below
+    assert "```{first-view}" in first
+
+
+def shown_sentence() -> str:
+    """The sentence that the build shows."""
+    (sentence,) = re.findall(r'^first_view = "(.+)"$', (DOCS / "conf.py").read_text("utf-8"), re.M)
+    return sentence
+
+
 def test_every_picture_of_the_gallery_has_its_question_and_command() -> None:
     cards = ROOT_PAGE.read_text("utf-8").split(":::{grid-item-card} ")[1:]
     shown = [card for card in cards if "![" in card]
