@@ -11,7 +11,8 @@ END = re.compile(r"(?<=[.!?])[”\")*]*\s+(?=[A-Z0-9`“\"(‘]|headscope )")
 # Openings with the verb before its subject: "So is a folder", "Below each map are its links".
 VERB = r"(is|are|was|were|stands?|lies?|comes?)"
 INVERTED = re.compile(
-    rf"Of |(So|Nor|Neither) ({VERB}|do|does|did|has|have|can) |Not \w+ {VERB} (a|an|the|its|their) |"
+    rf"Of |(So|Nor|Neither) ({VERB}|do|does|did|has|have|can) |"
+    rf"Not \w+ {VERB} (a|an|the|its|their) |"
     rf"(Below|Beside|Above|Among|Behind|Beneath) [^,.;:]{{1,30}}? {VERB} (a|an|the|its|their|one) "
 )
 

@@ -392,7 +392,7 @@ def test_a_verb_before_its_subject_is_seen() -> None:
         "So is a folder.",
         "Nor does it.",
         "Below each map are its links.",
-        "Not wired is x.",
+        "Not wired is a head.",
     ):
         assert inverted(one), one
     for one in ("So the head is one.", "Below 5 % heads are weak.", "Above all, it is a head."):
