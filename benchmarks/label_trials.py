@@ -39,7 +39,7 @@ from headscope.model.model import Model, evaluating, forward
 from headscope.run.life_cycle import RunInProgress
 from headscope.wired import Wired, annotated_corpus, long_corpus, pair_corpus
 from headscope.wired.features import SPOKEN
-from headscope.wired.heads import Head
+from headscope.wired.heads import WiredHead
 
 CLAIMS = {  # kind -> what a claim of the kind may be about
     "dependency": ("nsubj", "obj", "det", "amod", "advmod", "obl", "conj", "case"),
@@ -60,7 +60,7 @@ def rule_of(kind: str, about: str, name: str = "") -> tuple[str, str]:
     return rule.predicted_by(claim), rule.expects
 
 
-def true_of(head: Head) -> Iterator[tuple[str, str, str]]:
+def true_of(head: WiredHead) -> Iterator[tuple[str, str, str]]:
     """(kind, rule, expects) of the labels that must be said of a head."""
     for said in head.said:
         if said.kind == "rest":
@@ -78,7 +78,7 @@ def true_of(head: Head) -> Iterator[tuple[str, str, str]]:
             yield said.kind, *rule_of(said.kind, said.about[0] if said.about else "")
 
 
-def decoys_of(head: Head) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def decoys_of(head: WiredHead) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """(kind, its rules with what they expect) of the kinds that a head only looks like."""
     for kind in head.decoy:
         rule = label_rules()[kind]
@@ -181,7 +181,7 @@ def _of_head(rule: str, head: tuple[int, int]) -> str:
     return own_keys(head) if rule == OWN_KEYS else rule
 
 
-def truth_of(plan: Plan, head: Head, expects: str) -> str:
+def truth_of(plan: Plan, head: WiredHead, expects: str) -> str:
     """Whether what a label that is true of the maps expects is true: a head that takes nothing
     changes nothing, but for what noise adds, and one that writes no words makes none likelier.
     """
@@ -192,7 +192,7 @@ def truth_of(plan: Plan, head: Head, expects: str) -> str:
     return "noise" if plan.noise or plan.overlap else "decoy"
 
 
-def also_of(head: Head) -> set[str]:
+def also_of(head: WiredHead) -> set[str]:
     """Rules of labels that may be said of a head, and count for nothing."""
     names = set[str]()
     for also in head.also:

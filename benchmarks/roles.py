@@ -33,7 +33,7 @@ from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.rules import RESTS
 from headscope.analyses.explained.sentences import BY, roles
 from headscope.claims.reading import Reading
-from headscope.wired import Head, Wired, annotated_corpus, wire
+from headscope.wired import Wired, WiredHead, annotated_corpus, wire
 from headscope.wired.catalogue import RESTS as IDLE
 from headscope.wired.catalogue_language import two_roles
 from headscope.wired.decks import deck
@@ -154,7 +154,7 @@ def first_rules(data: xr.Dataset, head: int, by: str) -> list[str]:
     return [every[at] for at in order if every[at]][:FIRST]
 
 
-def is_there(head: Head, rules: Sequence[str]) -> bool | None:
+def is_there(head: WiredHead, rules: Sequence[str]) -> bool | None:
     """Whether the rule that a head was wired to follow is among these; None: it follows none."""
     true = [OF_KIND.get(kind, rule) for kind, rule, _ in true_of(head) if kind not in NO_RULE]
     if not true:

@@ -35,7 +35,7 @@ from headscope.draw.panel import Panel, compose
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color as hue
 from headscope.model.language_model import LanguageModel
-from headscope.wired import Head, Wired, annotated_corpus, long_corpus, pair_corpus, wire
+from headscope.wired import Wired, WiredHead, annotated_corpus, long_corpus, pair_corpus, wire
 from headscope.wired.catalogue_circuits import LENGTH
 from headscope.wired.decks import deck
 from headscope.wired.truth import judge, plain_truths
@@ -144,7 +144,7 @@ def plans(count: int, seed: int) -> Iterator[Plan]:
 
 
 @cache
-def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
+def _deck(family: str, inputs: str, sharpness: float) -> list[WiredHead]:
     return list(deck(family, inputs, sharpness))
 
 

@@ -22,6 +22,7 @@ extensions = [
     "sphinx_design",
     "commands",
     "docstrings",
+    "first_view",
     "repository_links",
 ]
 
@@ -29,6 +30,8 @@ extensions = [
 smartquotes = False  # --text stays what is typed
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
+
+first_view = "The cat sat on the mat because it was tired."
 
 # Notebooks run in this interpreter, each time: what is kept would not know that headscope changed.
 nb_execution_mode = "force"

@@ -8,6 +8,15 @@ ITEM = re.compile(r"([-*]|\d+\.|:)\s+")
 END = re.compile(r"(?<=[.!?])[”\")*]*\s+(?=[A-Z0-9`“\"(‘]|headscope )")
 
 
+# Openings with the verb before its subject: "So is a folder", "Below each map are its links".
+VERB = r"(is|are|was|were|stands?|lies?|comes?)"
+INVERTED = re.compile(
+    rf"Of |(So|Nor|Neither) ({VERB}|do|does|did|has|have|can) |"
+    rf"Not \w+ {VERB} (a|an|the|its|their) |"
+    rf"(Below|Beside|Above|Among|Behind|Beneath) [^,.;:]{{1,30}}? {VERB} (a|an|the|its|their|one) "
+)
+
+
 def sentences(page: str) -> list[str]:
     """The sentences outside code, tables, headings and directives; items of lists begin one."""
     blocks, block = [], list[str]()
@@ -21,6 +30,11 @@ def sentences(page: str) -> list[str]:
     return [
         one for text in [*blocks, " ".join(block)] for one in END.split(_plain(text).strip()) if one
     ]
+
+
+def inverted(sentence: str) -> bool:
+    """Whether it opens with a verb before its subject, by the few openings that are sure."""
+    return INVERTED.match(sentence) is not None
 
 
 def longest_part(sentence: str) -> int:

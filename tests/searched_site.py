@@ -1,4 +1,7 @@
-"""Does the search of the built site find the right page? `make site` asks, `make test` not."""
+"""Does the search of the built site find the right page, and do pictures follow dark mode?
+
+`make site` asks, `make test` not.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +61,17 @@ def test_a_query_finds_its_page_among_the_first(query: str, page: Any) -> None:
     names = [str(link.get_property("href").json_value()) for link in links]
     pages = [name.partition(f"{SITE.as_uri()}/")[2].partition(".html")[0] for name in names]
     assert QUERIES[query] in list(dict.fromkeys(pages))[:FIRST]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_page_and_its_pictures_are_dark_where_the_system_is(
+    scheme: str, page: Any
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto((SITE / "index.html").as_uri())
+    inside = page.frame_locator("iframe.first-view").locator("html")
+    inside.locator(f"xpath=self::*[@data-scheme='{scheme}']").wait_for(state="attached")
+    look = "image => getComputedStyle(image).filter"
+    filters = page.eval_on_selector_all(".gallery img", f"all => all.map({look})")
+    assert len(filters) >= 10
+    assert {"invert" in one for one in filters} == {scheme == "dark"}

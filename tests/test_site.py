@@ -30,12 +30,12 @@ def test_every_page_stands_in_one_toctree() -> None:
 def test_the_reference_has_every_public_name_once() -> None:
     text = "\n".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
     documented = re.findall(
-        r"^\.\. auto(?:class|function|data):: (\w+)(?:\(\))?$", text, re.MULTILINE
+        r"^\.\. auto(?:class|function|data):: (\w+)(?:\(.*\))?$", text, re.MULTILINE
     )
     listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
-    rooms = {"corpus", "plugins"}
+    rooms = {"corpus", "plugins", "wired"}
     readers = [name for name in hs.corpus.__all__ if name.endswith(("Corpus", "Filters"))]
-    public = sorted([*hs.__all__, *readers, *hs.plugins.__all__])
+    public = sorted([*hs.__all__, *readers, *hs.plugins.__all__, *hs.plugins.wired.__all__])
     wanted = [name for name in public if name not in rooms | {"Corpus"}]
     assert sorted(documented) == wanted
     assert sorted(listed) == wanted
@@ -49,6 +49,21 @@ def test_every_command_has_its_page_and_stands_in_the_list_of_all() -> None:
     for name in COMMANDS:
         text = (DOCS / f"reference/commands/{name}.md").read_text("utf-8")
         assert text == f"# headscope {name}\n\n```{{command}} {name}\n```\n"
+
+
+def test_the_first_screen_shows_the_product_how_to_install_it_and_the_first_command() -> None:
+    first = ROOT_PAGE.read_text("utf-8").partition("::::{grid}")[0]
+    assert "$ pip install headscope" in first
+    assert (
+        f'$ headscope view demo "{shown_sentence()}" -o ' in first
+    )  # the line that makes the page below
+    assert "```{first-view}" in first
+
+
+def shown_sentence() -> str:
+    """The sentence that the build shows."""
+    (sentence,) = re.findall(r'^first_view = "(.+)"$', (DOCS / "conf.py").read_text("utf-8"), re.M)
+    return sentence
 
 
 def test_every_picture_of_the_gallery_has_its_question_and_command() -> None:

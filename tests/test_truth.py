@@ -10,7 +10,7 @@ import pytest
 import torch
 from benchmarks.truth import CASES, Plan, Score, plans, read, share, wired
 
-from headscope.wired import Head, Match, annotated_corpus, wire
+from headscope.wired import Match, WiredHead, annotated_corpus, wire
 from headscope.wired.decks import deck
 from headscope.wired.features import HEAD_SLOT, ONE, SLOT, WORD, special
 from headscope.wired.language import forms, sentences
@@ -20,7 +20,7 @@ SHARP = 12.0
 FAMILIES = ("bert", "gpt2", "llama", "t5")
 
 
-def maps(family: str, heads: list[Head], text: str, **knobs: object) -> np.ndarray:
+def maps(family: str, heads: list[WiredHead], text: str, **knobs: object) -> np.ndarray:
     """[head, query, key] of the last of two layers of these heads."""
     made = wire(family, [heads, heads], **knobs)  # type: ignore[arg-type]
     made.network.set_attn_implementation("eager")
@@ -32,8 +32,8 @@ def maps(family: str, heads: list[Head], text: str, **knobs: object) -> np.ndarr
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_wired_head_looks_where_it_is_wired_to(family: str) -> None:
-    previous = Head("previous", reach={-1: SHARP})
-    tree = Head("tree", (Match(HEAD_SLOT, SLOT, SHARP),))
+    previous = WiredHead("previous", reach={-1: SHARP})
+    tree = WiredHead("tree", (Match(HEAD_SLOT, SLOT, SHARP),))
     sentence = sentences(1, seed=3)[0]
     knobs = {"grouped": 2} if family == "llama" else {}
     before, heads = maps(family, [previous, tree], sentence.text, turned=True, **knobs)
@@ -48,14 +48,14 @@ def test_a_wired_head_looks_where_it_is_wired_to(family: str) -> None:
 
 
 def test_every_token_has_the_same_norm_so_that_layer_norms_do_nothing() -> None:
-    made = wire("bert", [[Head("even")]], turned=True)
+    made = wire("bert", [[WiredHead("even")]], turned=True)
     vectors = made.stream.embedded(made.stream.tokens)
     assert np.ptp(np.linalg.norm(vectors, axis=1)) < 1e-9
     assert abs(vectors.mean(1)).max() < 1e-9
 
 
 def test_noise_wears_a_head_down() -> None:
-    head, text = Head("same", (Match(WORD, WORD, 8.0),)), sentences(1)[0].text
+    head, text = WiredHead("same", (Match(WORD, WORD, 8.0),)), sentences(1)[0].text
     shares = [np.diagonal(maps("t5", [head], text, noise=noise)[0]).mean() for noise in (0, 0.3, 3)]
     assert shares[0] > shares[1] > shares[2]
 
@@ -85,14 +85,14 @@ def test_every_kind_of_label_has_two_variants_and_decoys(case: tuple[str, str]) 
 
 def test_plain_maps_know_the_threshold_from_both_sides() -> None:
     sep = special("[SEP]")
-    heads = [Head("reads", (Match(ONE, sep, SHARP),)), Head("even")]
+    heads = [WiredHead("reads", (Match(ONE, sep, SHARP),)), WiredHead("even")]
     true = plain_truths(wire("bert", [heads]), annotated_corpus(2, each=1))
     assert {"sep", "no sink", "no broad"} <= true[0, 0]
     assert {"broad", "no sep", "no narrow"} <= true[0, 1]
 
 
 def test_a_sink_has_to_be_said_only_of_as_many_inputs_as_can_tell() -> None:
-    network = wire("bert", [[Head("rests", (Match(ONE, special("[SEP]"), SHARP),))]])
+    network = wire("bert", [[WiredHead("rests", (Match(ONE, special("[SEP]"), SHARP),))]])
     few, many = (
         plain_truths(network, annotated_corpus(documents, each=3))[0, 0] for documents in (4, 60)
     )

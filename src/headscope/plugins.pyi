@@ -1,10 +1,15 @@
 """The names for type checkers; each is imported when it is first used (`plugins.py`)."""
 
+from headscope import wired as wired
 from headscope.claims.attention_rule import AttentionRule as AttentionRule
+from headscope.claims.bibliography import Source as Source
 from headscope.claims.claim import Claim as Claim
 from headscope.claims.plan import ClaimPlan as ClaimPlan
+from headscope.claims.plan import DrawnPanel as DrawnPanel
 from headscope.claims.plan import Grid as Grid
 from headscope.claims.plan import LabelRule as LabelRule
+from headscope.claims.plan import LayerLines as LayerLines
+from headscope.claims.plan import LayerMarks as LayerMarks
 from headscope.claims.plan import PicturePlan as PicturePlan
 from headscope.claims.question import Question as Question
 from headscope.claims.reading import Reading as Reading
@@ -16,6 +21,13 @@ from headscope.draw.panel import Panel as Panel
 from headscope.model.batch import Batch as Batch
 from headscope.model.layer import LayerView as LayerView
 from headscope.page.sections import SectionPlan as SectionPlan
+from headscope.papers.claim_engine import ClaimGroup as ClaimGroup
+from headscope.papers.claim_engine import Paper as Paper
+from headscope.papers.claim_engine import PaperClaim as PaperClaim
+from headscope.papers.quantities import Measured as Measured
+from headscope.papers.quantities import PaperRun as PaperRun
+from headscope.papers.quantities import reads as reads
+from headscope.papers.workspace import Workspace as Workspace
 from headscope.run.analysis import Analysis as Analysis
 from headscope.run.analysis import Scope as Scope
 from headscope.run.analysis import known_analyses as known_analyses

@@ -10,6 +10,7 @@ import pytest
 from headscope.claims.caption_words import with_interval
 from headscope.core.wording import (
     by_unit,
+    column_by_unit,
     distinct_digits,
     heaviest_first,
     number,
@@ -20,6 +21,17 @@ from headscope.core.wording import (
 from headscope.page.tabulate import measured
 
 NAN = float("nan")
+
+
+def test_a_column_has_one_number_of_decimals():
+    shares = [(0.061, 0.058, 0.064), (0.112, 0.108, 0.12), (5.7e-9, 5.7e-9, 8e-9), (NAN, NAN, NAN)]
+    wanted = ["6.1 % [5.8, 6.4]", "11.2 % [10.8, 12.0]", "0.0 % [0.0, 0.0]", "–"]
+    both = [(0.045, 0.042, 0.049), *shares]
+    assert column_by_unit(both, "probability") == ["4.5 % [4.2, 4.9]", *wanted]
+    nats = [(2.54, 2.52, 2.56), (0.0021, 0.0012, 0.0038), (1.5, NAN, NAN)]
+    wanted = ["2.54 [2.52, 2.56] nats", "0.00 [0.00, 0.00] nats", "1.50 nats"]
+    assert column_by_unit(nats, "nats") == wanted
+    assert column_by_unit([], "nats") == []
 
 
 @pytest.mark.parametrize(

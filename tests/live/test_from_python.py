@@ -99,6 +99,9 @@ def test_a_notebook_shows_the_page_in_a_frame_behind_the_proxy_of_its_hub(
         frame.locator("#text").fill("dog cat dog")
         frame.locator("body[data-answers='2']").wait_for()
         assert frame.locator("#cells canvas").count()
+        assert frame.locator("html").get_attribute("data-scheme") == "light"
+        page.evaluate("document.body.style = 'background:#111;color:#eee'")
+        frame.locator("html[data-scheme=dark]").wait_for(state="attached")
 
 
 def test_behind_a_proxy_the_token_lets_in_by_any_name_and_nothing_else_does(decoder_place):

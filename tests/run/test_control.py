@@ -27,7 +27,7 @@ from headscope.run.control import (
     untrained,
 )
 from headscope.run.store import open_run
-from headscope.wired import Head, wire
+from headscope.wired import WiredHead, wire
 from made_models import nudged, small_bert
 
 QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
@@ -157,7 +157,7 @@ def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
 
 def test_what_is_added_for_a_distance_is_the_same_for_all_in_a_shuffled_network() -> None:
     """In any other order some head of T5 would look at the previous token, and take that label."""
-    heads = [Head("previous token", reach={-1: 8.0}), Head("evenly")]
+    heads = [WiredHead("previous token", reach={-1: 8.0}), WiredHead("evenly")]
     network = wire("t5", [heads]).network
     (name,) = (name for name in network.state_dict() if "relative_attention_bias" in name)
     own, dealt = (one.state_dict()[name] for one in (network, shuffled(network)))

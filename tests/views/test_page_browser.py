@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 import numpy as np
 import pytest
 
 from headscope.views.view_page import build_page
+from headscope.views.view_text import frame_of
 from views.looking import cell, contrast, point_at, said, shown_map, shown_tokens
 from views.made import make_payload, make_three, read_back
 
@@ -59,6 +61,30 @@ def test_the_page_works_in_the_closed_frame_of_a_notebook(browser, payload):
     page.frame_locator("iframe").locator("#cells [aria-selected=true]").click()
     readout = page.frame_locator("iframe").locator("#readout")
     assert readout.text_content().startswith("L1·H1")
+    page.close()
+
+
+HOSTS = {  # a notebook's own colours, and how it turns dark later
+    "dark": "background:#111;color:oklch(0.95 0 0)",
+    "light": "background:white;color:rgba(0, 0, 0, .87)",
+}
+
+
+@pytest.mark.parametrize("system", HOSTS)
+def test_a_view_is_dark_in_a_dark_notebook_and_light_in_a_light_one(browser, payload, system):
+    page = browser.new_page(color_scheme=system)
+    first = "light" if system == "dark" else "dark"  # what the system does not say
+    shown = frame_of(build_page(payload), "view")
+    page.set_content(f'<body style="{HOSTS[first]}">{shown}')
+    inside = page.frame_locator("iframe").locator("html")
+    for turn, theme in enumerate((first, system, first)):
+        if turn:  # the first is known as the frame has loaded
+            page.evaluate("style => document.body.setAttribute('style', style)", HOSTS[theme])
+        inside.locator(f"xpath=self::*[@data-scheme='{theme}']").wait_for(state="attached")
+        shown = inside.evaluate("html => getComputedStyle(html).backgroundColor")
+        red = int(re.search(r"\d+", shown)[0])
+        assert (red < 60) == (theme == "dark"), (theme, shown)
+        assert inside.evaluate("html => getComputedStyle(html).colorScheme") == theme
     page.close()
 
 

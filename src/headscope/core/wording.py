@@ -5,7 +5,8 @@ below one unit of the last place gets more: see `decimals`; beyond LONGEST as `5
 """
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 MISSING = "–"
 SMALL_SHARE = 0.1  # below, a share gets a decimal
@@ -16,7 +17,7 @@ NOTHING = 1e-9  # a smaller number is 0, or rounding
 
 def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:
     """A share as `87 % [85, 89]`, a small one as `4.2 % [3.9, 4.5]`; `87 %` without an interval."""
-    fewest = 0 if value >= SMALL_SHARE else 1
+    fewest = _fewest(100 * value, "probability")
     return _with_interval(100 * value, 100 * low, 100 * high, " %", fewest=fewest, most=2)
 
 
@@ -63,16 +64,51 @@ def _with_interval(
 ) -> str:
     if not math.isfinite(value):
         return MISSING
+    return _written(value, low, high, suffix, _digits(value, low, high, fewest, most))
+
+
+def _digits(value: float, low: float, high: float, fewest: int, most: int) -> int:
+    """Decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return fixed(value, decimals(fewest, value)) + suffix
+        return decimals(fewest, value)
     if (more := decimals(most, value, low, high)) > most:
         fewest, most = more, more + 1
-    digits = next(
+    return next(
         (d for d in range(fewest, most) if fixed(low, d) != fixed(high, d)),
         fewest if low == high else most,
     )
-    ends = f"[{fixed(low, digits)}, {fixed(high, digits)}]"
-    return f"{fixed(value, digits)}{suffix} {ends}"
+
+
+def _written(value: float, low: float, high: float, suffix: str, digits: int) -> str:
+    there = math.isfinite(low) and math.isfinite(high)
+    ends = f" [{fixed(low, digits)}, {fixed(high, digits)}]" if there else ""
+    return f"{fixed(value, digits)}{suffix}{ends}"
+
+
+def column_by_unit(numbers: Sequence[tuple[float, float, float]], unit: str) -> list[str]:
+    """The numbers of a column of a table, all with one number of decimals: the one that most of
+    their intervals support, the larger of two.
+
+    numbers  of each: value, low, high; without an interval NaN
+    """
+    times, suffix, most = (100, " %", 2) if unit == "probability" else (1, "", 3)
+    rows = [(times * value, times * low, times * high) for value, low, high in numbers]
+    there = [row for row in rows if math.isfinite(row[0])]
+    fewest = [_fewest(row[0], unit) for row in there]
+    supported = Counter(
+        min(_digits(*row, least, most), most) for row, least in zip(there, fewest, strict=True)
+    )
+    digits = max(supported, key=lambda one: (supported[one], one), default=0)
+    after = "" if suffix or unit in ("", "1") else f" {unit}"
+    return [
+        _written(*row, suffix, digits) + after if math.isfinite(row[0]) else MISSING for row in rows
+    ]
+
+
+def _fewest(value: float, unit: str) -> int:
+    if unit != "probability":
+        return fewest_digits(value)
+    return 0 if value >= 100 * SMALL_SHARE else 1
 
 
 def distinct_digits(digits: int, numbers: Iterable[tuple[float, float, float]]) -> int:

@@ -30,6 +30,7 @@ from headscope.draw.style import house_style
 from headscope.errors import InputError
 
 RESOLUTION = 300  # of a PNG, in dots per inch
+KINDS = (".svg", ".png", ".pdf")
 PAD = 3.0  # points around a panel
 CSS_DPI = 96  # pixels of a page
 QUICK = 3  # of zlib: half the time of its default, and files a fifth larger
@@ -62,6 +63,17 @@ class ShownFigure(Figure):
 
     caption = ""
 
+    def savefig(self, fname: Any, **look: Any) -> None:
+        """As headscope writes its own figures: .svg (text stays text), .png (300 dpi) or .pdf.
+
+        look  options of matplotlib; with any, or another kind of file, matplotlib writes it
+        """
+        path = Path(fname) if isinstance(fname, str | Path) else None
+        if look or path is None or path.suffix.lower() not in KINDS:
+            super().savefig(fname, **look)
+        else:
+            save_picture(self, path)
+
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         width, height = self.get_size_inches() * CSS_DPI
         return picture_bytes(self, "png"), {"width": round(width), "height": round(height)}
@@ -85,12 +97,12 @@ def save_picture(figure: Figure, path: Path) -> Path:
 
     raises  InputError for any other suffix
     """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("svg", "png", "pdf"):
+    kind = path.suffix.lower()
+    if kind not in KINDS:
         raise InputError(
             f"cannot save a picture as {path.name!r}; wanted a name in .svg, .png or .pdf"
         )
-    return write_whole(path, picture_bytes(figure, kind))
+    return write_whole(path, picture_bytes(figure, kind.removeprefix(".")))
 
 
 def picture_bytes(figure: Figure, kind: str) -> bytes:

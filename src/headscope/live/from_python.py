@@ -18,6 +18,7 @@ from headscope.core.display import Displayed
 from headscope.errors import HeadscopeError, InputError
 from headscope.live.access import LOOPBACK
 from headscope.model.model import load
+from headscope.page.shell import asset
 from headscope.run.store import Run
 from headscope.tasks.task_request import Loading
 
@@ -63,8 +64,9 @@ class ServedPage(Displayed):
     def _repr_html_(self) -> str:
         address = escape(self.address, quote=True)
         return (
-            f'<iframe title="{escape(self._name, quote=True)}, live" src="{address}" '
-            f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
+            f'<iframe class="headscope" title="{escape(self._name, quote=True)}, live" '
+            f'src="{address}" style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
+            f"<script>{asset('frame.js', 'headscope.views')}</script>"
             f'<a href="{address}" target="_blank" rel="noopener">open the page in a tab</a>'
         )
 

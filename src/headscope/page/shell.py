@@ -198,11 +198,17 @@ def script_of(names: Iterable[str], package: str = "headscope.report") -> str:
 
 
 def theme_css() -> str:
-    """Rules for `:root`: light by default and in print, dark where the system asks for it."""
+    """Rules for `:root`: light by default and in print, dark where the system asks for it.
+
+    A page around this one may ask for one of the two instead: `data-scheme`, by address.js.
+    """
     light, dark = (_declarations(side) for side in (0, 1))
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+        "@media screen and (prefers-color-scheme:dark)"
+        f"{{:root:where(:not([data-scheme=light])){{{dark}}}}}\n"
+        f"@media screen{{:root:where([data-scheme=dark]){{color-scheme:dark;{dark}}}}}\n"
+        ":root:where([data-scheme=light]){color-scheme:light}"
     )
 
 

@@ -22,7 +22,7 @@ from headscope.claims.question import in_run, title_of
 from headscope.claims.reading import Reading, parts_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import Floats, counted, shape
-from headscope.core.wording import by_unit, decimals, fixed, percent, plain
+from headscope.core.wording import by_unit, column_by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds, letter_outline
 from headscope.draw.style import RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
@@ -200,16 +200,16 @@ def of_words(tree: xr.DataTree) -> bool:
 
 
 def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
-    """One row per head, in order: unit, id of its card, name, labels, cells (see `_cell`)."""
-    heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
-    names = names_of(tree)
+    """One row per head, in order: unit, id of its card, name, labels, cells (see `_cells`)."""
+    heads, words, names = shape(tree)[1], remarks(tree), names_of(tree)
+    columns_of_cells = [_cells(metric) for metric in columns(tree)]
     return [
         {
             "unit": unit,
             "id": card_id(names.unit(unit, heads)),
             "name": names.unit(unit, heads),
             "labels": [*(label.label for label in one.labels), *words[unit]],
-            "cells": [_cell(metric, unit) for metric in chosen],
+            "cells": [cells_of[unit] for cells_of in columns_of_cells],
         }
         for unit, one in enumerate(head_labels(tree).values())
     ]
@@ -323,10 +323,20 @@ def _counts(metric: HeadMetric) -> bool:
     return not (np.nan_to_num(parts.value) % 1).any() and not np.isfinite(parts.low).any()
 
 
-def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:
-    """The text of a number, its interval, and what to sort it by."""
-    value = float(metric.estimate.value.flat[unit])
-    text, bracket, interval = _words(metric, unit).partition("[")
+def _cells(metric: HeadMetric) -> list[dict[str, str]]:
+    """[unit] the text of a number, its interval, and what to sort it by."""
+    parts = metric.estimate
+    value, low, high = (part.ravel().tolist() for part in (parts.value, parts.low, parts.high))
+    texts = (
+        [_words(metric, unit) for unit in range(len(value))]
+        if _counts(metric)
+        else column_by_unit(list(zip(value, low, high, strict=True)), metric.unit)
+    )
+    return list(map(_cell, texts, value))
+
+
+def _cell(words: str, value: float) -> dict[str, str]:
+    text, bracket, interval = words.partition("[")
     interval = bracket + interval.partition("]")[0] + ("]" if bracket else "")
     order = f"{value:.6g}" if math.isfinite(value) else ""
     return {"text": text.strip(), "interval": interval, "order": order}

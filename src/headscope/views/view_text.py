@@ -14,7 +14,7 @@ import numpy as np
 from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head
 from headscope.errors import InputError
-from headscope.page.shell import write_page
+from headscope.page.shell import asset, write_page
 from headscope.run.store import Run
 from headscope.views.captured_example import ExampleMaps, StackMaps
 from headscope.views.example_labels import stack_labels
@@ -31,11 +31,16 @@ Labels = Sequence[Sequence[Sequence[str]]]
 
 
 def frame_of(page: bytes, title: str) -> str:
-    """Markup of a frame that holds a page, for notebooks: pages do not disturb each other."""
+    """Markup of a frame that holds a page, for notebooks: pages do not disturb each other.
+
+    The page is dark where the notebook is.
+    """
     return (
-        f'<iframe title="{escape(title)}" srcdoc="{escape(page.decode("utf-8"), quote=True)}" '
+        f'<iframe class="headscope" title="{escape(title)}" '
+        f'srcdoc="{escape(page.decode("utf-8"), quote=True)}" '
         f'sandbox="allow-scripts allow-downloads" loading="lazy" '
         f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
+        f"<script>{asset('frame.js', 'headscope.views')}</script>"
     )
 
 
@@ -76,7 +81,7 @@ class View:
         query: int | None = None,
         columns: int | None = None,
     ) -> Figure:
-        """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
+        """A figure for a paper of what these heads do; its `savefig` writes it.
 
         heads    (layer, head), from 0, the model's own numbers, or names: "L3H9", "2.8"; without
                  any, the head of the largest weights between tokens

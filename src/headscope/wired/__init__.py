@@ -7,16 +7,20 @@ away, and to write what it reads somewhere, or nowhere (METHODS: Tracr, Lindner 
 what a tool says of the head can be right or wrong.
 """
 
-from headscope.wired.heads import Head, Match, Said, Value
+from headscope.wired.features import HEAD_SLOT, SLOT, Feature
+from headscope.wired.heads import Match, Said, Value, WiredHead
 from headscope.wired.language import annotated_corpus, long_corpus, pair_corpus
 from headscope.wired.networks import Wired, wire
 
 __all__ = [
-    "Head",
+    "HEAD_SLOT",
+    "SLOT",
+    "Feature",
     "Match",
     "Said",
     "Value",
     "Wired",
+    "WiredHead",
     "annotated_corpus",
     "long_corpus",
     "pair_corpus",

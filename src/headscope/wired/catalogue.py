@@ -27,7 +27,7 @@ from headscope.wired.features import (
     lacks,
     special,
 )
-from headscope.wired.heads import TAKES_NOTHING, TAKES_WORDS, Head, Match, Said
+from headscope.wired.heads import TAKES_NOTHING, TAKES_WORDS, Match, Said, WiredHead
 from headscope.wired.language import BEGIN, CLOSES, END, OPENS, Form
 
 
@@ -62,7 +62,7 @@ RESTS = {
     "llama": Rests(special(BEGIN)),
     "gpt2": Rests(first=OPENING),
 }
-Variants = Callable[[float, Rests], Iterator[Head]]
+Variants = Callable[[float, Rests], Iterator[WiredHead]]
 UNKNOWING = ("dependency", "coreference", "frames", "pair", "feature")
 
 
@@ -80,12 +80,12 @@ def to(feature: Feature, weight: float) -> Match:
     return Match(ONE, feature, weight)
 
 
-def neighbours(s: float, rests: Rests) -> Iterator[Head]:
+def neighbours(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The previous token, the next one, the token itself: of all tokens, and of all but stops."""
     offsets = {"previous": -1, "self": 0} | ({} if rests.causal else {"next": 1})
     for kind, offset in offsets.items():
-        yield Head(f"{kind} token", reach={offset: s}, said=(Said(kind),), decoy=UNKNOWING)
-        yield Head(
+        yield WiredHead(f"{kind} token", reach={offset: s}, said=(Said(kind),), decoy=UNKNOWING)
+        yield WiredHead(
             f"{kind} token, stops rest",
             (Match(STOP, rests.idle, 2 * s),),
             {offset: s},
@@ -93,7 +93,7 @@ def neighbours(s: float, rests: Rests) -> Iterator[Head]:
             said=(Said(kind),),
             decoy=UNKNOWING,
         )
-    yield Head(
+    yield WiredHead(
         "same form, itself first of all",
         (Match(WORD, WORD, s), Match(SPECIAL, SPECIAL, s)),
         {0: 1.0},
@@ -101,19 +101,19 @@ def neighbours(s: float, rests: Rests) -> Iterator[Head]:
     )
 
 
-def nearby(s: float, rests: Rests) -> Iterator[Head]:
+def nearby(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Three tokens on either side, or before alone, each the same."""
     said, decoy = (Said("nearby"),), ("dependency",)
-    yield Head("three before", reach=dict.fromkeys((-3, -2, -1), s), said=said, decoy=decoy)
+    yield WiredHead("three before", reach=dict.fromkeys((-3, -2, -1), s), said=said, decoy=decoy)
     if rests.causal:
-        yield Head("this and three before", reach=dict.fromkeys(range(-3, 1), s), said=said)
+        yield WiredHead("this and three before", reach=dict.fromkeys(range(-3, 1), s), said=said)
     else:
-        yield Head("three on either side", reach=dict.fromkeys(range(-3, 4), s), said=said)
-        yield Head("next but one, or two", reach={2: s, 3: s}, said=said, decoy=decoy)
-    yield Head("two before", reach={-2: s}, said=said, decoy=decoy)
+        yield WiredHead("three on either side", reach=dict.fromkeys(range(-3, 4), s), said=said)
+        yield WiredHead("next but one, or two", reach={2: s, 3: s}, said=said, decoy=decoy)
+    yield WiredHead("two before", reach={-2: s}, said=said, decoy=decoy)
 
 
-def specials(s: float, rests: Rests) -> Iterator[Head]:
+def specials(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The opening token, the closing one, both: with something taken from there, or nothing."""
     kinds = {
         "cls": (rests.opening,),
@@ -125,16 +125,16 @@ def specials(s: float, rests: Rests) -> Iterator[Head]:
         if len(match) < len(targets):
             continue
         sink = (Said("sink", (kind,)),)
-        yield Head(f"reads {kind}", match, said=(Said(kind),), decoy=("sink",))
-        yield Head(f"rests on {kind}", match, value=TAKES_WORDS, said=sink, decoy=(kind,))
+        yield WiredHead(f"reads {kind}", match, said=(Said(kind),), decoy=("sink",))
+        yield WiredHead(f"rests on {kind}", match, value=TAKES_WORDS, said=sink, decoy=(kind,))
         no_verbs = tuple(Match(VERB, one.key, -s) for one in match)
-        yield Head(
+        yield WiredHead(
             f"reads {kind}, but verbs do not",
             (*match, *no_verbs),
             said=(Said(kind),),
             decoy=("sink", *UNKNOWING),
         )
-        yield Head(
+        yield WiredHead(
             f"rests on {kind}, stops on themselves",
             (*match, Match(STOP, STOP, 2 * s)),
             value=TAKES_WORDS,
@@ -143,13 +143,13 @@ def specials(s: float, rests: Rests) -> Iterator[Head]:
         )
 
 
-def first_token(s: float, rests: Rests) -> Iterator[Head]:
+def first_token(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Heads that look at the first token, where it is not special; and at it and elsewhere."""
     if rests.first is None:
         return
     first = rests.first
-    yield Head("first token", (to(first, s),), said=(Said("first"),))
-    yield Head(
+    yield WiredHead("first token", (to(first, s),), said=(Said("first"),))
+    yield WiredHead(
         "first token, stops on themselves",
         (to(first, s), Match(STOP, STOP, 2 * s)),
         value=TAKES_NOTHING,
@@ -157,7 +157,7 @@ def first_token(s: float, rests: Rests) -> Iterator[Head]:
         also=(Said("rest"),),
     )
     for name, offset in (("self", 0), ("previous", -1)):
-        yield Head(
+        yield WiredHead(
             f"two thirds on the first token, the rest on {name}",
             (to(first, s + math.log(0.67)),),
             {offset: s + math.log(0.33)},
@@ -165,13 +165,13 @@ def first_token(s: float, rests: Rests) -> Iterator[Head]:
         )
 
 
-def punctuation(s: float, rests: Rests) -> Iterator[Head]:
+def punctuation(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Stops and commas, from everywhere or from words alone."""
     said = (Said("punctuation"),)
     if rests.causal:  # no stop is seen before the first one
         return
-    yield Head("stops and commas", (to(STOP, s),), said=said, decoy=UNKNOWING)
-    yield Head(
+    yield WiredHead("stops and commas", (to(STOP, s),), said=said, decoy=UNKNOWING)
+    yield WiredHead(
         "stops and commas, which look at themselves",
         (to(STOP, s),),
         {0: s / 2},
@@ -181,13 +181,15 @@ def punctuation(s: float, rests: Rests) -> Iterator[Head]:
     )
 
 
-def widths(s: float, rests: Rests) -> Iterator[Head]:
+def widths(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Evenly everywhere; on a few tokens of no kind; a constant share on a special token."""
-    yield Head("evenly", said=(Said("broad"),), decoy=UNKNOWING)
-    yield Head("evenly, nothing taken", value=TAKES_NOTHING, said=(Said("broad"),), decoy=UNKNOWING)
+    yield WiredHead("evenly", said=(Said("broad"),), decoy=UNKNOWING)
+    yield WiredHead(
+        "evenly, nothing taken", value=TAKES_NOTHING, said=(Said("broad"),), decoy=UNKNOWING
+    )
     few = (Said("narrow"),)
-    yield Head("a few forms of no kind", (to(SALIENCE, 12 * s),), said=few, decoy=UNKNOWING)
-    yield Head(
+    yield WiredHead("a few forms of no kind", (to(SALIENCE, 12 * s),), said=few, decoy=UNKNOWING)
+    yield WiredHead(
         "a few forms of no kind, stops rest",
         (to(SALIENCE, 12 * s), Match(STOP, rests.idle, 18 * s)),
         value=TAKES_NOTHING,
@@ -198,7 +200,7 @@ def widths(s: float, rests: Rests) -> Iterator[Head]:
         if target is not None:
             near = (-1, 0) if rests.causal else (-1, 1)
             rest = dict.fromkeys(near, s + math.log(0.275))
-            yield Head(
+            yield WiredHead(
                 f"45 % on {name}",
                 (to(target, s + math.log(0.45)),),
                 rest,
@@ -206,29 +208,29 @@ def widths(s: float, rests: Rests) -> Iterator[Head]:
             )
 
 
-def segments(s: float, rests: Rests) -> Iterator[Head]:
+def segments(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The own sentence, the other one; of pairs."""
     assert rests.opening is not None
     assert rests.closing is not None
     own, other = Match(SEGMENT, SEGMENT, s), Match(BESIDE, SEGMENT, s)
     no_specials = (to(rests.opening, -s), to(rests.closing, -s))
     for kind, match in (("own_segment", own), ("other_segment", other)):
-        yield Head(kind, (match,), said=(Said(kind),))
-        yield Head(
+        yield WiredHead(kind, (match,), said=(Said(kind),))
+        yield WiredHead(
             f"{kind}, words alone", (match, *no_specials), value=TAKES_NOTHING, said=(Said(kind),)
         )
 
 
-def same_word(s: float, rests: Rests) -> Iterator[Head]:
+def same_word(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The same form elsewhere, with or without itself."""
     same = Match(WORD, WORD, 2 * s)
-    yield Head(
+    yield WiredHead(
         "same form elsewhere",
         (same, to(rests.idle, 1.4 * s)),
         {0: -3 * s},
         said=(Said("same_token"),),
     )
-    yield Head(
+    yield WiredHead(
         "same form",
         (same, Match(SPECIAL, SPECIAL, s)),
         value=TAKES_NOTHING,
@@ -236,12 +238,12 @@ def same_word(s: float, rests: Rests) -> Iterator[Head]:
     )
 
 
-def without_rule(s: float, rests: Rests) -> Iterator[Head]:
+def without_rule(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Hashed pairs of forms; what is right at the first twelve places alone."""
     hashed = Match(ASKING, ASKED, 4 * s)
-    yield Head("hashed pairs", (hashed,), decoy=UNKNOWING)
-    yield Head("hashed pairs, else rests", (hashed, to(rests.idle, 1.5 * s)), decoy=UNKNOWING)
-    yield Head(
+    yield WiredHead("hashed pairs", (hashed,), decoy=UNKNOWING)
+    yield WiredHead("hashed pairs, else rests", (hashed, to(rests.idle, 1.5 * s)), decoy=UNKNOWING)
+    yield WiredHead(
         "previous token, of the first twelve alone",
         (Match(LATE, rests.idle, 2 * s),),
         {-1: s},
@@ -249,12 +251,12 @@ def without_rule(s: float, rests: Rests) -> Iterator[Head]:
     )
 
 
-def windows(s: float, rests: Rests) -> Iterator[Head]:
+def windows(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The latest tokens, or these and the first one: of decoders, in long inputs."""
     assert rests.first is not None
     said = (Said("streaming"),)
-    yield Head("latest thirty", reach=dict.fromkeys(range(-29, 1), s), said=said)
-    yield Head(
+    yield WiredHead("latest thirty", reach=dict.fromkeys(range(-29, 1), s), said=said)
+    yield WiredHead(
         "first token, or one of the latest twenty",
         (to(rests.first, s + math.log(15)),),
         dict.fromkeys(range(-19, 1), s),

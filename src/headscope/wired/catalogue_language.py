@@ -20,7 +20,7 @@ from headscope.wired.features import (
     not_relation,
     one_hot,
 )
-from headscope.wired.heads import TAKES, TAKES_WORDS, Head, Match, Said, Value
+from headscope.wired.heads import TAKES, TAKES_WORDS, Match, Said, Value, WiredHead
 from headscope.wired.language import SLOTS, Form
 
 RELATIONS = ("nsubj", "obj", "det", "amod", "advmod", "obl", "conj")
@@ -33,7 +33,7 @@ def of_relation(name: str) -> Callable[[Form], bool]:
     return lambda form: form.relation == name
 
 
-def relations(s: float, rests: Rests) -> Iterator[Head]:
+def relations(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The syntactic head, or the dependent, of one relation: else evenly, or at rest."""
     for name in RELATIONS if not rests.causal else ("conj",):  # whose head stands before
         own = head_slot_of(name, of_relation(name))
@@ -46,7 +46,7 @@ def relations(s: float, rests: Rests) -> Iterator[Head]:
 
 def _relation(
     name: str, way: str, matches: tuple[Match, ...], how: str = "", value: Value = TAKES
-) -> Head:
+) -> WiredHead:
     said, also = [Said("dependency", (f"{name} {way}",))], [Said("feature")]
     also += [Said("sink")] * (value is TAKES_WORDS)  # of the special token on which it rests
     if name == "nsubj":
@@ -55,7 +55,7 @@ def _relation(
         also += [Said("frames")]
     if name in ("obj", "nsubj", "obl"):
         also += [Said("pair")] * (name != "nsubj")
-    return Head(
+    return WiredHead(
         f"{name} {way}{', ' * bool(how)}{how}",
         matches,
         value=value,
@@ -64,18 +64,18 @@ def _relation(
     )
 
 
-def coreference(s: float, rests: Rests) -> Iterator[Head]:
+def coreference(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Mentions of the same entity: of all mentions, or from pronouns to nouns."""
     of_pronouns = entity_of("PRON", of_tag("PRON"))
     also = (Said("feature"), Said("pair", ("pronoun_to_noun", "noun_to_pronoun")))
-    yield Head(
+    yield WiredHead(
         "same entity",
         (Match(ENTITY, ENTITY, s),),
         {0: -2 * s},
         said=(Said("coreference"),),
         also=also,
     )
-    yield Head(
+    yield WiredHead(
         "pronoun to its entity",
         (Match(of_pronouns, ENTITY, s),),
         {0: -2 * s},
@@ -84,7 +84,7 @@ def coreference(s: float, rests: Rests) -> Iterator[Head]:
     )
 
 
-def frames(s: float, rests: Rests) -> Iterator[Head]:
+def frames(s: float, rests: Rests) -> Iterator[WiredHead]:
     """From the elements of a frame to the word that evokes it, and back."""
     own = head_slot_of("element", lambda form: form.framed and form.tag != "VERB")
     also = (
@@ -92,11 +92,11 @@ def frames(s: float, rests: Rests) -> Iterator[Head]:
         Said("pair"),
         *(Said("dependency", (f"{one} {way}",)) for one in CORE for way in (UP, DOWN)),
     )
-    yield Head("element to target", (Match(own, SLOT, s),), said=(Said("frames"),), also=also)
-    yield Head("target to element", (Match(SLOT, own, s),), said=(Said("frames"),), also=also)
+    yield WiredHead("element to target", (Match(own, SLOT, s),), said=(Said("frames"),), also=also)
+    yield WiredHead("target to element", (Match(SLOT, own, s),), said=(Said("frames"),), also=also)
 
 
-def kinds_of_words(s: float, rests: Rests) -> Iterator[Head]:
+def kinds_of_words(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Nouns, verbs, pronouns, subjects, objects, negation: from everywhere."""
     decoy = ("dependency", "pair", "frames", "coreference")
     kinds: dict[str, Callable[[Form], bool]] = {
@@ -109,8 +109,8 @@ def kinds_of_words(s: float, rests: Rests) -> Iterator[Head]:
     }
     for kind, holds in kinds.items():
         key = flag(f"kind {kind}", holds)
-        yield Head(f"to {kind}", (to(key, s),), said=(Said("feature", (kind,)),), decoy=decoy)
-        yield Head(
+        yield WiredHead(f"to {kind}", (to(key, s),), said=(Said("feature", (kind,)),), decoy=decoy)
+        yield WiredHead(
             f"to {kind}, else rests",
             (to(key, s), to(rests.idle, s / 2)),
             value=TAKES_WORDS,
@@ -119,7 +119,7 @@ def kinds_of_words(s: float, rests: Rests) -> Iterator[Head]:
         )
 
 
-def pairs(s: float, rests: Rests) -> Iterator[Head]:
+def pairs(s: float, rests: Rests) -> Iterator[WiredHead]:
     """From pronouns to the most salient noun, and back."""
 
     def salient(name: str, tag: str) -> Feature:
@@ -137,7 +137,7 @@ def pairs(s: float, rests: Rests) -> Iterator[Head]:
         ("pronoun_to_noun", PRONOUN, noun),
         ("noun_to_pronoun", NOUN, pronoun),
     ):
-        yield Head(
+        yield WiredHead(
             name,
             (Match(query, key, 6 * s),),
             said=(Said("pair", (name,)),),
@@ -146,12 +146,12 @@ def pairs(s: float, rests: Rests) -> Iterator[Head]:
         )
 
 
-def roles(s: float, rests: Rests) -> Iterator[Head]:
+def roles(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Two roles in one head by trigger; one role shared by two heads."""
     subject, determiner, adjective = (
         head_slot_of(name, of_relation(name)) for name in ("nsubj", "det", "amod")
     )
-    yield Head(
+    yield WiredHead(
         "subject to verb, determiner to noun",
         (Match(subject, SLOT, s), Match(determiner, SLOT, s)),
         said=(Said("dependency", (f"nsubj {UP}",)), Said("dependency", (f"det {UP}",))),
@@ -159,7 +159,7 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
         roles=0,
     )
     pronouns = entity_of("PRON", of_tag("PRON"))
-    yield Head(
+    yield WiredHead(
         "pronoun to antecedent, adjective to noun",
         (Match(pronouns, ENTITY, s), Match(adjective, SLOT, s)),
         {0: -2 * s},
@@ -169,7 +169,7 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
     )
     for part, slots in (("one", {0}), ("other", {1, 2})):
         some = one_hot(f"head slot of nsubj, {part}", SLOTS, _subject_of(slots))
-        yield Head(
+        yield WiredHead(
             f"subject to {part} verbs",
             (Match(some, SLOT, s),),
             also=(
@@ -181,7 +181,7 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
         )
 
 
-def two_roles(s: float, rests: Rests) -> Iterator[Head]:
+def two_roles(s: float, rests: Rests) -> Iterator[WiredHead]:
     """Two roles in one head by trigger, each about half of what it gathers; other queries rest."""
     own = {name: head_slot_of(name, of_relation(name)) for name in ("nsubj", "obj", "det", "amod")}
     pair_of_nouns = {"NOUN": "noun_to_pronoun", "PRON": "pronoun_to_noun"}
@@ -211,7 +211,9 @@ def two_roles(s: float, rests: Rests) -> Iterator[Head]:
     }
     for name, (matches, others, said) in kinds.items():
         rest = Match(others, rests.idle, s)
-        yield Head(f"{name}, else rests", (*matches, rest), value=TAKES_WORDS, said=said, roles=2)
+        yield WiredHead(
+            f"{name}, else rests", (*matches, rest), value=TAKES_WORDS, said=said, roles=2
+        )
 
 
 def _subject_of(slots: set[int]) -> Callable[[Form], int]:
@@ -220,16 +222,16 @@ def _subject_of(slots: set[int]) -> Callable[[Form], int]:
     )
 
 
-def looking_alike(s: float, rests: Rests) -> Iterator[Head]:
+def looking_alike(s: float, rests: Rests) -> Iterator[WiredHead]:
     """The main verb, whoever asks; relations that are found with hardly any weight."""
-    yield Head(
+    yield WiredHead(
         "main verb from everywhere",
         (to(flag("root", of_relation("root")), s),),
         said=(Said("feature", ("verb",)),),
         decoy=UNKNOWING[:4],
     )
     if not rests.causal:
-        yield Head(
+        yield WiredHead(
             "amod to noun; others find theirs with hardly any weight",
             (Match(HEAD_SLOT, SLOT, s), Match(not_relation("amod"), rests.idle, 2 * s)),
             said=(Said("dependency", (f"amod {UP}",)),),

@@ -9,7 +9,7 @@ from headscope.wired import catalogue_language as language
 from headscope.wired.catalogue import RESTS, Variants
 from headscope.wired.catalogue_circuits import CIRCUITS
 from headscope.wired.features import OF_PLACES
-from headscope.wired.heads import Head
+from headscope.wired.heads import WiredHead
 
 LOOKS: tuple[Variants, ...] = (
     looks.neighbours,
@@ -39,7 +39,7 @@ DECKS: dict[str, tuple[Variants, ...]] = {
 CAUSAL = (language.relations, language.coreference, language.kinds_of_words)  # of KNOWS
 
 
-def deck(family: str, inputs: str, s: float) -> Iterator[Head]:
+def deck(family: str, inputs: str, s: float) -> Iterator[WiredHead]:
     """The variants, for log-odds `s` of a match.
 
     family  "bert", "gpt2", "llama" or "t5"

@@ -106,7 +106,9 @@ def _saliences(tag: str, seed: int) -> dict[str, float]:
 
 
 ONE = Feature("one", code=lambda *_: np.ones(1))
+#: Which place of the made sentence a word has.
 SLOT = one_hot("slot", SLOTS, lambda form: form.slot)
+#: Which place the syntactic head of a word has.
 HEAD_SLOT = one_hot("head slot", SLOTS, lambda form: form.head_slot)
 ENTITY = one_hot("entity", ENTITIES, lambda form: form.entity)
 ASKING, ASKED = _random("asking", HASH), _random("asked", HASH)  # two codes that share nothing

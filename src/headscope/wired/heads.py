@@ -61,7 +61,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Head:
+class WiredHead:
     """One wired head.
 
     name     what it does

@@ -22,7 +22,7 @@ from headscope.wired.families import (
     end_of,
 )
 from headscope.wired.features import JUNK, LETTER, LETTERED, PLACE, Feature
-from headscope.wired.heads import Head, Value
+from headscope.wired.heads import Value, WiredHead
 from headscope.wired.language import tokenizer
 from headscope.wired.reach import ROPE_WAVES, rope_kernel, wave_kernel
 from headscope.wired.stream import Stream, code_width, frequencies, make_stream
@@ -42,7 +42,7 @@ class Wired:
 
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
-    heads: tuple[tuple[Head, ...], ...]
+    heads: tuple[tuple[WiredHead, ...], ...]
     stream: Stream
 
 
@@ -59,7 +59,7 @@ class _Matrices:
 
 def wire(
     family: str,
-    layers: Sequence[Sequence[Head]],
+    layers: Sequence[Sequence[WiredHead]],
     *,
     seed: int = 0,
     noise: float = 0.0,
@@ -119,7 +119,7 @@ def wire(
     return Wired(network, tokens, tuple(map(tuple, layers)), stream)
 
 
-def _features(heads: Sequence[Head], places: int) -> list[Feature]:
+def _features(heads: Sequence[WiredHead], places: int) -> list[Feature]:
     """What the heads read and write, and what they need beside it."""
     features = [feature for head in heads for feature in head.features]
     features += [LETTER] * any(one.name == LETTERED.name for one in features)
@@ -127,14 +127,16 @@ def _features(heads: Sequence[Head], places: int) -> list[Feature]:
     return features
 
 
-def _rank(group: Sequence[Head], places: int) -> int:
+def _rank(group: Sequence[WiredHead], places: int) -> int:
     keys = sum(one.key.width for head in group for one in head.matches)
     keys += max(2 * frequencies(places) if places and head.reach else 0 for head in group)
     values = sum(sum(one.width for one in head.value.reads) for head in group)
     return max(keys, values)
 
 
-def _matrices(place: int, group: Sequence[Head], stream: Stream, shape: WiredShape) -> _Matrices:
+def _matrices(
+    place: int, group: Sequence[WiredHead], stream: Stream, shape: WiredShape
+) -> _Matrices:
     """What a head of a group asks for, offers, takes and writes; each has its own numbers of the
     keys and values that they share.
     """
@@ -160,7 +162,7 @@ def _matrices(place: int, group: Sequence[Head], stream: Stream, shape: WiredSha
     return made
 
 
-def _read(head: Head) -> int:
+def _read(head: WiredHead) -> int:
     return sum(one.width for one in head.value.reads)
 
 
@@ -187,7 +189,9 @@ def _content_numbers(shape: WiredShape) -> list[int]:
     return [at for one in slow for at in (one, one + half)]
 
 
-def _rope_reach(made: _Matrices, head: Head, group: Sequence[Head], stream: Stream) -> None:
+def _rope_reach(
+    made: _Matrices, head: WiredHead, group: Sequence[WiredHead], stream: Stream
+) -> None:
     """Keys are constant in the numbers that rotate fast; queries weigh and shift these waves."""
     if not any(other.reach for other in group):
         return
@@ -254,7 +258,7 @@ def _put(
     columns_of(state, index, end, out=out)[:, rows] = as_tensor(columns)
 
 
-def _t5_reach(state: State, layers: Sequence[Sequence[Head]]) -> None:
+def _t5_reach(state: State, layers: Sequence[Sequence[WiredHead]]) -> None:
     """T5 adds one table of distances in all layers: a head's `reach` is that of its column."""
     name = next(name for name in state if name.endswith("relative_attention_bias.weight"))
     for column in range(len(layers[0])):

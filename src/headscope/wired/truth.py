@@ -16,7 +16,7 @@ from headscope.claims.relation_names import arrow
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Corpus
 from headscope.wired.features import SPECIALS
-from headscope.wired.heads import Head, Said
+from headscope.wired.heads import Said, WiredHead
 from headscope.wired.networks import Wired, value_norms
 
 SLACK = 0.03  # shares of a mean over inputs, however inputs are weighted
@@ -38,7 +38,7 @@ class Judged:
     """
 
     layer: int
-    head: Head
+    head: WiredHead
     right: tuple[Said, ...]
     missed: tuple[Said, ...]
     false: tuple[Claim, ...]
@@ -81,7 +81,7 @@ def judge(
     return made
 
 
-def _plainly(claim: Claim, head: Head, plain: set[str]) -> bool:
+def _plainly(claim: Claim, head: WiredHead, plain: set[str]) -> bool:
     """Whether a label only describes maps, and describes these."""
     if claim.kind in ("cls", "sep", "special", "first") and claim.kind in head.decoy:
         return claim.kind in plain and "no sink" in plain

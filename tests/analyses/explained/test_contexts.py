@@ -28,7 +28,7 @@ from headscope.claims.attention_rule import POSITION, AttentionRule, RuleInput
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Array, Float64
 from headscope.corpus.document import Example
-from headscope.wired import Head, annotated_corpus, wire
+from headscope.wired import WiredHead, annotated_corpus, wire
 from headscope.wired.catalogue import RESTS as PLACES
 from headscope.wired.catalogue import neighbours, same_word
 
@@ -164,7 +164,7 @@ def test_one_of_each_tenth_is_shown_the_least_used_first() -> None:
 def wired_run() -> hs.Run:
     """A head on the previous token, and one on the same form elsewhere that rests without one."""
     rests = PLACES["bert"]
-    made: list[Head] = [*neighbours(3.0, rests), *same_word(3.0, rests)]
+    made: list[WiredHead] = [*neighbours(3.0, rests), *same_word(3.0, rests)]
     names = ("previous token", "same form elsewhere")
     heads = [next(head for head in made if head.name == name) for name in names]
     network = wire("bert", [heads], seed=1)

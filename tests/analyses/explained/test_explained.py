@@ -38,7 +38,7 @@ from headscope.errors import InputError
 from headscope.experiments.replay.rule_file import read_rules
 from headscope.heads.head_card import card_text, head_card
 from headscope.run.analysis import Scope
-from headscope.wired import Head, annotated_corpus, wire
+from headscope.wired import WiredHead, annotated_corpus, wire
 from headscope.wired.catalogue import RESTS as PLACES
 from headscope.wired.catalogue import neighbours, same_word, specials
 
@@ -244,7 +244,7 @@ def test_equal_documents_are_of_one_part_and_all_parts_have_some() -> None:
 # --- networks whose heads are known -------------------------------------------------------------
 
 
-def known_heads() -> list[Head]:
+def known_heads() -> list[WiredHead]:
     rests, names = PLACES["bert"], ("previous token", "next token", "same form elsewhere")
     made = [*neighbours(10.0, rests), *same_word(10.0, rests), *specials(10.0, rests)]
     return [next(head for head in made if head.name == name) for name in (*names, "reads cls")]

@@ -24,7 +24,7 @@ from headscope.experiments.trial.verdicts import (
 )
 from headscope.model.model import evaluating
 from headscope.run.life_cycle import RunInProgress
-from headscope.wired import Head, annotated_corpus, wire
+from headscope.wired import WiredHead, annotated_corpus, wire
 from headscope.wired.decks import deck
 
 SUBJECT = "subject → verb"
@@ -33,7 +33,7 @@ IN_MEMORY = {"fingerprint": "", "linears": "stock", "shards": 0}
 
 
 @cache
-def known(family: str) -> dict[str, Head]:
+def known(family: str) -> dict[str, WiredHead]:
     name, _, inputs = family.partition(" ")
     return {head.name: head for head in deck(name, inputs or "sentences", SHARP)}
 

@@ -77,3 +77,17 @@ function startAddress(text = location.hash) {
   if (history.state === null) history.replaceState({}, "");
   addEventListener("hashchange", followAddress);
 }
+
+// The page around this one, such as a notebook, may say whether it is dark.
+addEventListener("message", ({ source, data: told }) => {
+  if (ownPage || source !== parent || !["light", "dark"].includes(told?.scheme)) return;
+  if (document.documentElement.dataset.scheme === told.scheme) return;
+  document.documentElement.dataset.scheme = told.scheme;
+  dispatchEvent(new Event("scheme"));
+});
+
+// Calls `paint` when the page becomes light or dark: what is drawn by hand is drawn again.
+function whenScheme(paint) {
+  addEventListener("scheme", paint);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+}

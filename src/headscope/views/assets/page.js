@@ -90,5 +90,5 @@ function start() {
   buildAddress();
   startAddress(asked);
   repaint();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  whenScheme(repaint);
 }
