@@ -19,7 +19,7 @@ from headscope.claims.bibliography import SOURCES
 from headscope.claims.dictionary import terms
 from headscope.claims.head_labels import head_labels
 from headscope.claims.question import in_run
-from headscope.core.results import title_name
+from headscope.core.display import title_name
 from headscope.draw.label_kinds import label_kinds
 from headscope.page.shell import island, split_caption, unbroken
 from headscope.report.build import _used_terms, build_report, render

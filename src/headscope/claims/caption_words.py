@@ -4,7 +4,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.dictionary import name
-from headscope.core.results import counted, documents, printable, token_names
+from headscope.core.display import printable
+from headscope.core.results import counted, documents, token_names
 from headscope.core.wording import with_ends
 
 INTERVALS = "95 % intervals over documents"

@@ -1,5 +1,7 @@
-"""How a public object shows itself: in one line, and in a notebook as a small table."""
+"""How a public object shows itself: in one line, and in a notebook as a small table; and names."""
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from html import escape
 
@@ -36,3 +38,15 @@ def shortened(value: object) -> str:
     """A value on one line, of at most LONGEST characters."""
     text = " ".join(str(value)[: 4 * LONGEST].split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def printable(value: object) -> str:
+    """A name that any file can hold: control characters and lone surrogates become �."""
+    text = "" if value is None else str(value)
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+def title_name(model: str) -> str:
+    """The last part of a local path; hub ids stay unchanged."""
+    local = model.startswith(("/", "./", "../", "~")) or "\\" in model
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model

@@ -4,8 +4,6 @@ The result contract: one group per analysis; an estimate `x` has `x_ci_low` and 
 Groups and intervals may be absent: absent is None or NaN here, never an error.
 """
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.display import printable, title_name
 from headscope.core.intervals import Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -186,12 +185,6 @@ def token_names(tree: xr.DataTree) -> dict[str, str]:
     return {kind: printable(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
 
 
-def printable(value: object) -> str:
-    """A name that any file can hold: control characters and lone surrogates become �."""
-    text = "" if value is None else str(value)
-    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
-
-
 def pieces(
     tokens: Sequence[str],
     special: Sequence[bool] | npt.NDArray[np.bool_],
@@ -217,12 +210,6 @@ def pieces(
 def model_name(tree: xr.DataTree) -> str:
     """The model of the run as a title: a local folder by its own name, hub ids as they are."""
     return title_name(printable(tree.attrs.get("model", "the model")))
-
-
-def title_name(model: str) -> str:
-    """The last part of a local path; hub ids stay unchanged."""
-    local = model.startswith(("/", "./", "../", "~")) or "\\" in model
-    return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 
 
 DRAWS, SIZES, REPLICATE = "_draws", "_sizes", "replicate_"

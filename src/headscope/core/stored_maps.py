@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools, Ints
-from headscope.core.results import Floats, group, printable
+from headscope.core.display import printable
+from headscope.core.results import Floats, group
 
 PUNCTUATION = (".", ",")
 

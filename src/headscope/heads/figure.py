@@ -16,7 +16,8 @@ from headscope.claims.caption_words import clipped, over
 from headscope.claims.card_part import TypicalMap
 from headscope.claims.head_labels import UNLABELLED
 from headscope.claims.head_metrics import chosen_keys
-from headscope.core.results import derived_once, model_name, printable
+from headscope.core.display import printable
+from headscope.core.results import derived_once, model_name
 from headscope.core.wording import by_unit, percent
 from headscope.draw.marks import cells
 from headscope.draw.style import DOUBLE, color, house_style

@@ -17,8 +17,9 @@ from headscope.claims.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.claims.question import questions, title_of
 from headscope.claims.reading import Reading
+from headscope.core.display import printable
 from headscope.core.head_names import names_of
-from headscope.core.results import at, derived_once, documents, model_name, printable, shape
+from headscope.core.results import at, derived_once, documents, model_name, shape
 from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 

@@ -8,7 +8,8 @@ from typing import Any
 from headscope.claims.plan import NOT_RUN, Words
 from headscope.claims.question import Question
 from headscope.claims.reading import Reading, parts_of, run_findings
-from headscope.core.results import model_name, printable
+from headscope.core.display import printable
+from headscope.core.results import model_name
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
 from headscope.page.tabulate import Table

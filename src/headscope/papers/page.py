@@ -14,8 +14,9 @@ from typing import Any
 
 from headscope.claims.control import controls
 from headscope.claims.verdict import MEANINGS, Outcome
+from headscope.core.display import printable, title_name
 from headscope.core.head_names import HeadNames
-from headscope.core.results import counted, printable, title_name
+from headscope.core.results import counted
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore

@@ -21,17 +21,10 @@ from headscope.claims.headline import headline
 from headscope.claims.question import Question, questions
 from headscope.claims.reading import Reading, parts_of
 from headscope.claims.terms import Term
+from headscope.core.display import printable
 from headscope.core.head_names import names_of
 from headscope.core.progress import begin
-from headscope.core.results import (
-    LIMITS,
-    counted,
-    derived_once,
-    group,
-    model_name,
-    printable,
-    shape,
-)
+from headscope.core.results import LIMITS, counted, derived_once, group, model_name, shape
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style

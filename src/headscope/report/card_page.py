@@ -16,8 +16,9 @@ import xarray as xr
 
 from headscope.claims.caption_words import over
 from headscope.claims.card_part import MAPS, TypicalMap
+from headscope.core.display import printable
 from headscope.core.head_names import names_of
-from headscope.core.results import derived_once, model_name, printable, shape
+from headscope.core.results import derived_once, model_name, shape
 from headscope.core.wording import percent
 from headscope.heads.head_card import HeadCard, card_parts, head_maps
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page

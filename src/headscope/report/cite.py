@@ -17,7 +17,8 @@ import headscope
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.question import named
 from headscope.claims.terms import OURS
-from headscope.core.results import model_name, printable, title_name
+from headscope.core.display import printable, title_name
+from headscope.core.results import model_name
 from headscope.heads.tables import tex
 from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run

@@ -13,8 +13,8 @@ import xarray as xr
 
 from headscope.claims.head_labels import run_labels
 from headscope.claims.reading import parts_of
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames, names_of
-from headscope.core.results import printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide

@@ -11,8 +11,9 @@ from headscope.claims.caption_words import over
 from headscope.claims.control import controls
 from headscope.claims.headline import headline
 from headscope.claims.length_bands import bands
+from headscope.core.display import printable
 from headscope.core.intervals import FEWEST
-from headscope.core.results import printable, shape
+from headscope.core.results import shape
 from headscope.core.wording import capital, precision_in_words
 from headscope.corpus.contents import READINGS, unknown_words
 from headscope.page.shell import template

@@ -15,9 +15,10 @@ from urllib.parse import quote
 import headscope
 from headscope.claims.caption_words import over
 from headscope.claims.head_labels import run_labels
+from headscope.core.display import printable
 from headscope.core.head_names import names_of
 from headscope.core.inside import digest_inside, names_inside, read_inside
-from headscope.core.results import derived_once, model_name, printable, shape
+from headscope.core.results import derived_once, model_name, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.whole_file import DRAFT, held, put_folder, write_whole
 from headscope.draw.figures import pictures

@@ -19,7 +19,8 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.core.results import json_number, own_layers, printable
+from headscope.core.display import printable
+from headscope.core.results import json_number, own_layers
 from headscope.core.whole_file import sha256_of
 from headscope.core.wording import precision_of
 from headscope.model.model import Model, file_sha256

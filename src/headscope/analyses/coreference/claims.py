@@ -9,7 +9,7 @@ from headscope.claims.dictionary import name as term_name
 from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import CLARK, OURS
-from headscope.core.results import printable
+from headscope.core.display import printable
 from headscope.core.wording import percent
 
 MENTIONS = {

@@ -22,7 +22,8 @@ from headscope.claims.relation_names import (
     frequent_relations,
 )
 from headscope.claims.terms import CLARK, OURS
-from headscope.core.results import at, derived, estimate, group, printable, shape
+from headscope.core.display import printable
+from headscope.core.results import at, derived, estimate, group, shape
 from headscope.core.wording import percent
 
 

@@ -21,7 +21,8 @@ from headscope.analyses.language.tables import (
 from headscope.claims.caption_words import INTERVALS
 from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
-from headscope.core.results import estimate, printable, shape
+from headscope.core.display import printable
+from headscope.core.results import estimate, shape
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
 

@@ -9,7 +9,8 @@ from headscope.claims.head_attention import OFFSETS, map_entropy
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading
 from headscope.claims.relation_names import FROM_DEPENDENT, arrow
-from headscope.core.results import Floats, printable
+from headscope.core.display import printable
+from headscope.core.results import Floats
 from headscope.core.stored_maps import StoredInput
 from headscope.corpus.coref.mentions import PRONOUN, PRONOUNS
 

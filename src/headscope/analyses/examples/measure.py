@@ -15,7 +15,8 @@ import xarray as xr
 
 from headscope.analyses.examples import QUESTION
 from headscope.core.accumulators import Ints, ratio
-from headscope.core.results import Variable, labelled, printable
+from headscope.core.display import printable
+from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import folded, is_sentence, places, segments

@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools
-from headscope.core.results import printable
+from headscope.core.display import printable
 
 AROUND = 8  # ours: tokens on either side of the query
 NAMED = (0, 4, 9)  # ours: tenths on a card in text

@@ -15,9 +15,10 @@ import xarray as xr
 
 from headscope.claims.dictionary import name as term_name
 from headscope.claims.reading import Reading
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
-from headscope.core.results import LIMITS, Floats, group, printable
+from headscope.core.results import LIMITS, Floats, group
 from headscope.core.wording import MISSING
 from headscope.page.sections import LANGUAGE, SectionPlan
 from headscope.page.tabulate import Cell, measured, share

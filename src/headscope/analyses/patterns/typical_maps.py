@@ -17,7 +17,8 @@ from headscope.analyses.patterns.classes import NAMED
 from headscope.claims.card_part import MAPS, CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.claims.head_attention import TARGETS, attention_to, map_entropy, map_shares, spread
 from headscope.claims.reading import Reading
-from headscope.core.results import Floats, at, printable
+from headscope.core.display import printable
+from headscope.core.results import Floats, at
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.core.wording import percent
 

@@ -10,9 +10,9 @@ from headscope.analyses.sinks.claims import KINDS, counted, goal_of
 from headscope.claims.head_attention import attention_to, norm_share
 from headscope.claims.plan import DrawnPanel, Grid, PanelPlan
 from headscope.claims.reading import Reading
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
-from headscope.core.results import printable
 from headscope.core.wording import capital, percent
 from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import faint_grid, layer_axis, legend, percent_axis, share_tick

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.display import printable
 from headscope.core.head_names import head_named
 from headscope.core.progress import begin
-from headscope.core.results import printable
 from headscope.corpus.packing import batches
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved

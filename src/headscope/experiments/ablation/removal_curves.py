@@ -20,9 +20,10 @@ import xarray as xr
 
 from headscope.claims.reading import WITHHELD
 from headscope.core.accumulators import Array, Float64, generator, halves
+from headscope.core.display import printable
 from headscope.core.intervals import Estimate, estimate
 from headscope.core.progress import Advance, unheard
-from headscope.core.results import Variable, labelled, printable
+from headscope.core.results import Variable, labelled
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import losses_of, numbers_told
 from headscope.experiments.ablation.pruned_checkpoint import disabled

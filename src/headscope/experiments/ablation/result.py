@@ -19,9 +19,10 @@ import xarray as xr
 from headscope.claims.reading import WITHHELD, Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.accumulators import Array, Float64
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames, renamed
 from headscope.core.intervals import Estimate
-from headscope.core.results import LIMITS, Variable, labelled, printable
+from headscope.core.results import LIMITS, Variable, labelled
 from headscope.experiments.ablation.effects import (
     HARMFUL,
     HELPFUL,

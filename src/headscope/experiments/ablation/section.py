@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.reading import Reading
+from headscope.core.display import printable, title_name
 from headscope.core.head_names import renamed
-from headscope.core.results import at, estimate, group, model_name, printable, title_name
+from headscope.core.results import at, estimate, group, model_name
 from headscope.core.wording import capital
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.findings import most_frequent, most_moved, moves

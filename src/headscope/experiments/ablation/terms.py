@@ -9,7 +9,8 @@ import xarray as xr
 
 from headscope.claims.reading import Reading
 from headscope.claims.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
-from headscope.core.results import at, estimate, printable
+from headscope.core.display import printable
+from headscope.core.results import at, estimate
 from headscope.core.wording import decimals, fixed, number, percent
 from headscope.tasks.metrics import METRICS
 from headscope.tasks.task import GLUE

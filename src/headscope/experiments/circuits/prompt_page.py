@@ -20,8 +20,9 @@ from headscope.claims.claim import Claim
 from headscope.claims.head_labels import run_labels
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import any_of
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames, names_of
-from headscope.core.results import derived_once, model_name, needed, printable, shape
+from headscope.core.results import derived_once, model_name, needed, shape
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError

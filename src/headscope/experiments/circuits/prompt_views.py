@@ -20,8 +20,9 @@ import xarray as xr
 
 from headscope.claims.terms import OURS, WANG
 from headscope.core.accumulators import Float64, Ints
+from headscope.core.display import printable
 from headscope.core.head_names import Head
-from headscope.core.results import labelled, largest_first, printable, tabled
+from headscope.core.results import labelled, largest_first, tabled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes

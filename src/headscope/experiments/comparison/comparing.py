@@ -10,8 +10,9 @@ import xarray as xr
 from headscope.analyses.examples.measure import capture_maps
 from headscope.claims.control import BASE
 from headscope.claims.question import questions
+from headscope.core.display import printable
 from headscope.core.progress import begin
-from headscope.core.results import printable, with_token_names, without_draws
+from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs

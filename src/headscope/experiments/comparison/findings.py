@@ -28,6 +28,7 @@ from headscope.claims.headline import (
 )
 from headscope.claims.reading import Reading, run_findings
 from headscope.claims.verdict import SIGNIFICANT, differs
+from headscope.core.display import title_name
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     at,
@@ -38,7 +39,6 @@ from headscope.core.results import (
     group,
     largest_first,
     shape,
-    title_name,
     token_names,
 )
 from headscope.core.wording import decimals, fixed, heaviest_first, number, with_ends

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.accumulators import Float64, TopRecords
-from headscope.core.display import Displayed
-from headscope.core.results import Variable, labelled, printable
+from headscope.core.display import Displayed, printable
+from headscope.core.results import Variable, labelled
 from headscope.corpus import Corpus, Document, Example, Passage
 from headscope.errors import InputError
 from headscope.model.model import Model

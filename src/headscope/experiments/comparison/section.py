@@ -17,9 +17,10 @@ from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import chosen_keys
 from headscope.claims.question import questions
 from headscope.claims.reading import Reading
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, printable, shape
+from headscope.core.results import Floats, at, estimate, shape
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import grid_panel, grid_room, signed_panel, signed_top

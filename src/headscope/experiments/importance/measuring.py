@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.reading import WITHHELD
-from headscope.core.results import printable
+from headscope.core.display import printable
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headscope.analyses.patterns.figure import bars_of_runs
-from headscope.core.results import printable
+from headscope.core.display import printable
 from headscope.core.whole_file import write_whole
 from headscope.corpus import Corpus
 from headscope.draw.saving import save_picture

@@ -16,8 +16,9 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import Array, Bools, Float64, Ints, finite_mean, left_out, ratio
+from headscope.core.display import printable
 from headscope.core.intervals import CORRELATION, SHARE, estimate
-from headscope.core.results import Variable, labelled, printable
+from headscope.core.results import Variable, labelled
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.trees import TreeSentence, gold_edges
 from headscope.run.shard_files import State

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.core.results import printable, title_name
+from headscope.core.display import printable, title_name
 from headscope.core.whole_file import file_sha256
 from headscope.errors import InputError
 

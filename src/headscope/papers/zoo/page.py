@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import headscope
 from headscope.claims.verdict import Outcome
+from headscope.core.display import printable
 from headscope.core.head_names import HeadNames
-from headscope.core.results import printable, shape
+from headscope.core.results import shape
 from headscope.core.wording import fixed, number, percent
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles, inline_panel
