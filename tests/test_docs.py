@@ -379,7 +379,9 @@ def test_a_deep_import_is_seen() -> None:
 # --- style: a reader takes in a short sentence at once ---------------------------------------
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
 def test_sentences_of_a_page_are_short_and_begin_with_their_subject(page: Path) -> None:
     told = sentences(page.read_text("utf-8"))
     assert told
