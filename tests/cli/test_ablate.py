@@ -143,6 +143,13 @@ def test_prune_removes_as_many_heads_as_it_is_told(headscope, desk):
     assert len(json.loads((desk / "pruned/pruned.json").read_text())["removed"]) == 1
 
 
+def test_prune_of_two_examples_says_that_no_half_is_left_to_try_it_on(headscope, desk):
+    done = headscope(*PRUNE[:-2], "--limit", "2", "--orders", "alone", "--step", "6", "-o", "few")
+    assert done.code == 0, done.err
+    assert "can go at ≤ 0.5 points; too few examples to try it on another half" in done.out
+    assert "nan" not in done.out
+
+
 def test_prune_says_what_it_costs_before_and_a_limit_reaches_every_stage(headscope, desk):
     line = [*PRUNE[:-2], "--limit", "8", "--orders", "alone", "-o"]
     done = headscope(*line, "pruned", "--json", "--step", "6")

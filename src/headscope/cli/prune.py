@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -67,11 +68,14 @@ def _lines(run: Run, order: str, gone: int) -> Iterator[str]:
     yield f"{size} on {pruning.attrs['examples']} examples of {pruning.attrs['task']}"
     for at, name in enumerate(map(str, pruning["order"].values)):
         count, half = int(pruning["can_go"].values[at]), int(pruning["can_go_half"].values[at])
-        cost = points_text(pruning, float(pruning["held_out"].values[at]), signed=True)
-        yield (
-            f"  {name}: {count} of {pruning.attrs['heads']} heads can go at ≤ {allowance} "
-            f"(by half of the examples {half}, which costs the other half {cost})"
+        cost = float(pruning["held_out"].values[at])
+        held = (
+            f" (by half of the examples {half}, which costs the other half "
+            f"{points_text(pruning, cost, signed=True)})"
+            if math.isfinite(cost)
+            else "; too few examples to try it on another half"
         )
+        yield f"  {name}: {count} of {pruning.attrs['heads']} heads can go at ≤ {allowance}{held}"
     yield f"removed: {gone} heads, in the order {order}"
     if not gone:
         yield "the checkpoint is as it was; --allowance allows more, --remove N insists"
