@@ -10,6 +10,7 @@ import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ import headscope as hs
 from corpus.framenet_release import Sentence, Unit, write_release
 from experiments.alignment.made import gold_folder, saved
 from experiments.importance.made import language_model
+from headscope.analyses.divergence.clusters import nearest_heads
 from headscope.claims.head_labels import label_rules
 from headscope.cli.main import group
 from headscope.core.results import without_draws
@@ -324,8 +326,10 @@ def test_the_python_of_the_clusters_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/clusters.md", "python"):
         exec(compile(block, "clusters.md", "exec"), names)
-    assert names["cluster"].name  # type: ignore[attr-defined]
-    assert names["near"].js >= 0  # type: ignore[attr-defined]
+    heads, run, near = (cast("Any", names[name]) for name in ("heads", "run", "near"))
+    assert len(heads) == len(heads["cluster"].dropna()) > 1
+    wanted = nearest_heads(run.tree, layer=2, head=9, count=3)
+    assert [divmod(int(unit), 12) for unit in near] == [(one.layer, one.head) for one in wanted]
 
 
 def test_the_python_of_the_bertviz_page_runs(desk: Path) -> None:

@@ -34,7 +34,8 @@ def tree():
 @pytest.mark.usefixtures("no_pictures")
 def test_every_name_of_a_report_counts_from_0(tree):
     page = counts_from_0(lambda: render(tree, manifest_of(tree)))
-    assert "numbered from 0, as TransformerLens does: L7·H9 is head\n9 of layer 7" in page
+    last = f"L{SIZE[0] - 1}·H{SIZE[1] - 1} is the\nlast head of the last layer"
+    assert f"numbered from 0, as TransformerLens does: {last}" in page
     assert "both counted from 0, as TransformerLens does" in page
 
 
