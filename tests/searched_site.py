@@ -69,7 +69,7 @@ def test_the_first_page_and_its_pictures_are_dark_where_the_system_is(
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto((SITE / "index.html").as_uri())
-    inside = page.frame_locator("iframe.first-view").locator("html")
+    inside = page.frame_locator(".first-view iframe").locator("html")
     inside.locator(f"xpath=self::*[@data-scheme='{scheme}']").wait_for(state="attached")
     look = "image => getComputedStyle(image).filter"
     filters = page.eval_on_selector_all(".gallery img", f"all => all.map({look})")

@@ -7,22 +7,19 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 import headscope as hs
-from headscope.page.shell import asset
+from headscope.views.view_text import notebook_frame
 
-FILE = "first-view.html"
-FRAME = (
-    '<iframe class="headscope first-view" title="headscope view" '
-    f'src="{FILE}" sandbox="allow-scripts allow-downloads"></iframe><script>{{}}</script>'
-)
+FILE, HEIGHT = "first-view.html", 512  # pixels
 
 
 class FirstView(Directive):
     """The page of the view, in a frame that is dark where the site is."""
 
     def run(self) -> list[nodes.Node]:
-        """The frame, and the script that says whether the site is dark."""
-        script = asset("frame.js", "headscope.views")
-        return [nodes.raw("", FRAME.format(script), format="html")]
+        """The frame."""
+        own = {"src": FILE, "sandbox": "allow-scripts allow-downloads"}
+        frame = notebook_frame("headscope view", own, height=HEIGHT)
+        return [nodes.raw("", f'<div class="first-view">{frame}</div>', format="html")]
 
 
 def _write(app: Sphinx, failure: Exception | None) -> None:

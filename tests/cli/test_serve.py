@@ -19,7 +19,6 @@ from commands import PATIENCE, environment
 pytest.importorskip("starlette", reason="needs the extra serve (make test installs it)")
 pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
 
-from headscope.cli import serve as module
 from headscope.live.server import LiveServer
 
 
@@ -89,7 +88,7 @@ def test_bad_input_is_refused(headscope, tmp_path, ran, words, said):
 
 
 def test_without_the_packages_the_command_that_installs_them_is_told(headscope, monkeypatch):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr("headscope.live.find_spec", lambda name: None)
     done = headscope("serve", "demo")
     refused(done, "needs starlette and uvicorn", "pip install 'headscope[serve]'", code=1)
 

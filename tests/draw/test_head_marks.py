@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
@@ -93,6 +94,13 @@ def test_a_cell_of_a_matrix_of_heads_is_a_pair_with_its_interval():
     assert [float(text.split()[0]) for text in series["t"]] == [value[0, 2], value[1, 2], 3.0]
     assert all("[" in text for text in series["t"])
     assert np.diff(series["y"]) == pytest.approx(2 * series["h"], abs=0.2)
+
+
+def test_a_matrix_of_one_head_has_no_pairs_and_says_nothing():
+    one = np.zeros((1, 1))
+    draw = partial(note_pairs, order=[0], parts=Estimate(one, one, one), series="apart")
+    drawn = vector(compose([Panel("Matrix", draw)]), 1)[0]
+    assert "data-heads" not in inline_panels(drawn, Styles(), prefix="q")[0]
 
 
 def test_a_chart_without_heads_says_nothing(pages):

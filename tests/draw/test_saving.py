@@ -8,7 +8,7 @@ from matplotlib.patches import Circle
 from PIL import Image
 
 from headscope.draw import saving
-from headscope.draw.saving import picture_bytes
+from headscope.draw.saving import ShownFigure, picture_bytes
 from headscope.draw.style import house_style
 
 
@@ -50,3 +50,14 @@ def test_both_files_are_drawn_from_the_figure_as_it_was() -> None:
     before = figure.dpi, figure.canvas, figure.get_facecolor()
     assert picture_bytes(figure, "svg") == picture_bytes(figure, "svg")
     assert (figure.dpi, figure.canvas, figure.get_facecolor()) == before
+
+
+def test_a_figure_writes_itself_as_the_report_does_unless_it_is_told_how(tmp_path) -> None:
+    figure = ShownFigure(figsize=(2, 1))
+    figure.subplots().set_title("attention")
+    figure.savefig(tmp_path / "own.svg")
+    assert (tmp_path / "own.svg").read_bytes() == picture_bytes(figure, "svg")
+    assert b">attention</text>" in (tmp_path / "own.svg").read_bytes()
+    figure.savefig(tmp_path / "small.png", dpi=50)
+    with Image.open(tmp_path / "small.png") as image:
+        assert image.size == (100, 50)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 import headscope as hs
 from commands import PATIENCE
 from experiments.circuits.made import tokenizer
-from headscope.errors import InputError
+from headscope.errors import HeadscopeError, InputError
 from headscope.live.from_python import proxy_root
 from headscope.live.open_model import open_again, open_model
 from headscope.live.server import bound
@@ -175,6 +175,17 @@ def test_a_script_that_serves_ends_by_itself(decoder_place: Path):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+
+
+def test_without_the_packages_the_command_that_installs_them_is_told(monkeypatch):
+    code = (
+        "import headscope.live.from_python, sys; print({'starlette', 'uvicorn'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"  # so that it can be imported without
+    monkeypatch.setattr("headscope.live.find_spec", lambda name: None)
+    with pytest.raises(HeadscopeError, match=r"starlette and uvicorn[\s\S]*headscope\[serve\]"):
+        hs.serve("demo")
 
 
 def test_it_can_be_closed_twice(decoder_place):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -14,13 +13,11 @@ from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, in_browser, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
-from headscope.errors import HeadscopeError
+from headscope.live import refuse_without_packages
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.live.server import LiveServer
-
-INSTALL = "pip install 'headscope[serve]'"
 
 
 class _ServeOptions(Options):
@@ -52,10 +49,7 @@ def serve_command(options: _ServeOptions) -> None:
     headscope serve demo-decoder --text "When Mary and John went to the store, John gave a drink to"
     headscope serve run
     """
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise HeadscopeError(
-            f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
-        )
+    refuse_without_packages()
     from headscope.live.app import live_app
     from headscope.live.server import LiveServer, bound
 

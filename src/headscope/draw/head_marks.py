@@ -113,4 +113,4 @@ def placed(axes: Axes) -> list[dict[str, Any]]:
                 "h": round(float(half[1]), 1),
             }
         )
-    return [one for one in series if one["x"]]
+    return [one for one in series if one["t"]]

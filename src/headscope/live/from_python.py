@@ -10,17 +10,16 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict
 from html import escape
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from headscope.core.display import Displayed
-from headscope.errors import HeadscopeError, InputError
-from headscope.live.access import LOOPBACK
+from headscope.errors import InputError
+from headscope.live import refuse_without_packages
 from headscope.model.model import load
-from headscope.page.shell import asset
 from headscope.run.store import Run
 from headscope.tasks.task_request import Loading
+from headscope.views.view_text import notebook_frame
 
 HUB = "JUPYTERHUB_SERVICE_PREFIX"  # where a hub has the user's server; Binder sets it too
 COLAB = "google.colab.output"
@@ -34,6 +33,7 @@ class ServedPage(Displayed):
     """
 
     def __init__(self, app: Any, port: int, proxy: str | None) -> None:
+        from headscope.live.access import LOOPBACK
         from headscope.live.server import LiveServer, bound
 
         with ExitStack() as stack:
@@ -62,13 +62,9 @@ class ServedPage(Displayed):
         self.close()
 
     def _repr_html_(self) -> str:
-        address = escape(self.address, quote=True)
-        return (
-            f'<iframe class="headscope" title="{escape(self._name, quote=True)}, live" '
-            f'src="{address}" style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
-            f"<script>{asset('frame.js', 'headscope.views')}</script>"
-            f'<a href="{address}" target="_blank" rel="noopener">open the page in a tab</a>'
-        )
+        frame = notebook_frame(f"{self._name}, live", {"src": self.address}, height=HEIGHT)
+        link = f'<a href="{escape(self.address, quote=True)}" target="_blank" rel="noopener">'
+        return f"{frame}{link}open the page in a tab</a>"
 
 
 def serve(
@@ -91,11 +87,7 @@ def serve(
     raises   HeadscopeError without starlette and uvicorn; InputError for a run that has no folder;
              what `load` raises
     """
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise HeadscopeError(
-            f"the live page needs {' and '.join(missing)}, not installed here\n"
-            "pip install 'headscope[serve]'"
-        )
+    refuse_without_packages()
     if proxy is not None and "{port}" not in proxy:
         raise InputError(f"proxy is {proxy!r}; wanted an address with {{port}} in it")
     from headscope.live.app import live_app
@@ -116,9 +108,7 @@ def serve(
 def proxy_root(proxy: str | None, port: int) -> str:
     """Where a browser reaches a port of this machine; "" where it runs on the same one."""
     if proxy is None and "google.colab" in sys.modules:
-        return str(import_module(COLAB).eval_js(f"google.colab.kernel.proxyPort({port})")).rstrip(
-            "/"
-        )
-    if proxy is None and (prefix := os.environ.get(HUB)):
+        proxy = str(import_module(COLAB).eval_js(f"google.colab.kernel.proxyPort({port})"))
+    elif proxy is None and (prefix := os.environ.get(HUB)):
         proxy = f"{prefix.rstrip('/')}/proxy/{{port}}"
     return (proxy or "").replace("{port}", str(port)).rstrip("/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -31,17 +31,21 @@ Labels = Sequence[Sequence[Sequence[str]]]
 
 
 def frame_of(page: bytes, title: str) -> str:
-    """Markup of a frame that holds a page, for notebooks: pages do not disturb each other.
+    """Markup of a frame that holds a page, for notebooks: pages do not disturb each other."""
+    own = {"sandbox": "allow-scripts allow-downloads", "loading": "lazy"}
+    return notebook_frame(title, {"srcdoc": page.decode("utf-8"), **own})
 
-    The page is dark where the notebook is.
+
+def notebook_frame(title: str, own: Mapping[str, str], *, height: int = HEIGHT) -> str:
+    """Markup of a frame whose page is dark where the notebook is; all values are escaped.
+
+    own     attributes that say what it shows
+    height  in pixels
     """
-    return (
-        f'<iframe class="headscope" title="{escape(title)}" '
-        f'srcdoc="{escape(page.decode("utf-8"), quote=True)}" '
-        f'sandbox="allow-scripts allow-downloads" loading="lazy" '
-        f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
-        f"<script>{asset('frame.js', 'headscope.views')}</script>"
-    )
+    more = {"title": title, **own, "style": f"width:100%;height:{height}px;border:0"}
+    words = " ".join(f'{name}="{escape(value, quote=True)}"' for name, value in more.items())
+    script = asset("frame.js", "headscope.views")
+    return f'<iframe class="headscope" {words}></iframe><script>{script}</script>'
 
 
 @dataclass(frozen=True)

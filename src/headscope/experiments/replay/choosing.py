@@ -168,12 +168,10 @@ class Chosen:
         by  "output": how little it is off; "alone": how little it costs; "gathering", "attention":
             how much of these is explained. Attention, where the other two cannot be read
         """
-        attention = self.explained["attention"].sel(prediction="rules").values
-        number = attention
-        if by in ("output", ALONE):
-            number = -(self.error if by == "output" else self.cost)
-        elif by == "gathering":
-            number = self.explained["gathering"].sel(prediction="rules").values
+        of_rules = self.explained.sel(prediction="rules")
+        attention, gathering = (of_rules[name].values for name in ("attention", "gathering"))
+        numbers = {"output": -self.error, ALONE: -self.cost, "gathering": gathering}
+        number = numbers.get(by, attention)
         return np.asarray(number if np.isfinite(number).all() else attention)
 
     def state(self) -> State:

@@ -53,7 +53,7 @@ NAMES = {
 ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
 FIRST = {
     "output": "those whose output rules change least",
-    "alone": "those that cost least when rules stand in for one of them",
+    "alone": "those whose rules cost least, one head at a time",
     "gathering": "those explained best in what they gather",
     "attention": "those whose attention is explained best",
 }
