@@ -40,10 +40,11 @@ def explain_command(options: _ExplainOptions) -> None:
 
 def _lines(run: Run) -> Iterator[str]:
     from headscope.claims.reading import run_findings
+    from headscope.experiments.replay.terms import units_of
 
-    replayed = run["replay"]
-    read = f"{replayed.attrs['inputs']} inputs of {replayed.attrs['units']} documents"
-    yield f"{size_of(run.manifest['model'])}, tried on {read}"
+    inputs, units = run["replay"].attrs["inputs"], units_of(run["replay"])
+    of_units = f" of {units}" if units.endswith("documents") else ""
+    yield f"{size_of(run.manifest['model'])}, tried on {inputs} inputs{of_units}"
     yield from run_findings(run.tree)
 
 

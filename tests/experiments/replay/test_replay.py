@@ -13,15 +13,18 @@ from experiments.importance.made import language_model
 from experiments.replay.made import FEW, STOCK, exact, inputs_of, texts
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
+from headscope.claims.reading import Reading
 from headscope.errors import CorpusError, InputError, ModelError, RunStopped
-from headscope.experiments.replay import replaying
+from headscope.experiments.replay import REPLAY, replaying
 from headscope.experiments.replay.choosing import halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns, by_position, replacing
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
+from headscope.experiments.replay.section import table
 from headscope.experiments.replay.settings import REPLACEMENTS
+from headscope.experiments.replay.terms import units_of
 from headscope.model.language_model import LanguageModel, load_language_model, masked
 from headscope.model.model import forward
 from headscope.run.execution import Execution
@@ -208,17 +211,17 @@ def test_sets_grow_with_the_share_and_all_heads_are_one_set():
     assert sets[0].heads == {(0, 1), (1, 2)}
 
 
-def test_heads_come_in_the_order_of_what_each_costs_alone():
+@pytest.mark.parametrize("score", ["loss", "vectors"])
+def test_heads_come_in_the_order_of_what_each_costs_alone(score):
     """Where all documents are one text, what chooses is what tries."""
-    model, corpus = exact(), texts(1) * 12
-    ordered = replay(model, corpus=corpus, order="alone", shares=[1.0], execution=STOCK, **FEW)[
-        "replay"
-    ]
+    model, same = exact(), {"corpus": texts(1) * 12, "score": score, "execution": STOCK, **FEW}
+    ordered = replay(model, order="alone", shares=[1.0], **same)["replay"]
     assert ordered.attrs["ordered_by"] == "alone"
     for place in ((0, 0), (0, 3), (1, 2)):
-        one = replay(model, corpus=corpus, heads=[place], execution=STOCK, **FEW)["replay"]
-        loss = one["loss"].sel(replacement="rules").item()
-        cost = loss - one["baseline"].item()
+        one = replay(model, heads=[place], **same)["replay"]
+        cost = one["loss"].sel(replacement="rules").item()
+        if score == "loss":  # vectors of the whole model do not differ from themselves
+            cost -= one["baseline"].item()
         assert abs(cost) > 1e-6
         assert float(-ordered["best"].values[place]) == pytest.approx(cost, abs=1e-9)
 
@@ -462,3 +465,16 @@ def off_by_hand(model, examples):
     for hook in hooks:
         hook.remove()
     return np.mean(shares)
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        ({"corpus": texts()}, "6 documents"),
+        ({"corpus": texts(2, tokens=120), "max_length": 16, "long": "window"}, "6 inputs"),
+    ],
+)
+def test_intervals_are_over_documents_or_of_few_over_inputs(read, said):
+    run = replay(exact(), heads=[PLACE], execution=STOCK, **FEW, **read)
+    assert units_of(run["replay"]) == said
+    assert f"95 % intervals, over {said}." in table(Reading(run.tree, REPLAY)).caption

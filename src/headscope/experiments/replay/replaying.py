@@ -258,8 +258,14 @@ class ReplayRun:
             ordered_by=settings.order,
             rules_of="inputs" if self.atlas is None else "atlas",
             chosen_on_tried=self.chosen_on,
+            # of few documents inputs were dealt, more than there are documents
+            units_are="inputs" if replayed.attrs["units"] > self._documents else "documents",
         )
         return {"replay": replayed, "explained": self.chosen.explained}
+
+    @property
+    def _documents(self) -> int:
+        return len({one.document for one in self.halves.trying})
 
     def _units(self) -> list[str]:
         unit = {
@@ -304,7 +310,7 @@ class ReplayRun:
                 states.append(work.batch(stand_ins, places))
                 advance(len(places))
         numbers = joined(states)
-        rise = numbers["score"][:, :, 0, 0] - numbers["whole"]  # [input, set]
+        rise = numbers["score"][:, :, 0, 0] - numbers["whole"][:, :1]  # [input, set]
         mean = np.average(rise, axis=0, weights=score.weights()[used])
         return np.asarray(mean.reshape(shape.layers, shape.heads))
 

@@ -184,7 +184,7 @@ def table(run: Reading) -> Table | None:
     perplexity = number(float(np.exp(float(replay["baseline"])))) if terms.of_loss(replay) else ""
     what = terms.compared(replay).cells.format(perplexity=perplexity)
     caption = (
-        f"{what}. 95 % intervals, over {replay.attrs['units']} documents. Losses, and which heads "
+        f"{what}. 95 % intervals, over {terms.units_of(replay)}. Losses, and which heads "
         "were replaced: tables/replay_curves and replay_heads."
     )
     return Table("Replaced heads", columns, groups, caption, inline=False)

@@ -73,6 +73,11 @@ def order_name(replay: xr.Dataset, order: str) -> str:
     return ORDERS.get(order) or FIRST[str(replay.attrs["ordered_by"])]
 
 
+def units_of(replay: xr.Dataset) -> str:
+    """What intervals are over: `7 documents`; of fewer than were wanted, `8 inputs`."""
+    return f"{replay.attrs['units']} {replay.attrs.get('units_are', 'documents')}"
+
+
 @dataclass(frozen=True)
 class Compared:
     """How to speak of what is compared.
