@@ -106,6 +106,21 @@ def test_lines_are_held_against_networks_without_training(done, desk, no_control
     assert f'<span class="count">{len(also)}</span> hold, also in an untrained network' in page
 
 
+def test_without_data_the_bundled_corpus_is_read_and_every_line_says_so(tmp_path):
+    few = ["--limit", "6", "--replicates", "10", "--no-report", "--json", "-o", str(tmp_path / "k")]
+    result = CliRunner().invoke(group, ["reproduce", "kobayashi2020", "--model", "demo", *few])
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    counted = [line for line in made["lines"] if line["ours"] is not None]
+    assert len(counted) > 10
+    assert {line["other_data"] for line in counted} == {"headscope’s own short texts"}
+    assert {one["name"] for one in made["data"]} == {"the bundled corpus"}
+    page = (tmp_path / "k/report.html").read_text("utf-8")
+    asked = len(made["lines"]) - made["counts"]["not asked"]
+    hold = sum(line["status"] == "holds" for line in made["lines"])
+    assert f"Of demo, {hold} of the {asked} lines that could be asked hold" in page
+
+
 def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):
     page = (desk / "out/report.html").read_text("utf-8")
     assert "<img" not in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from views.looking import cell, pixels, point_at, said
+from views.looking import cell, pixels, point_at, said, settled
 from views.made import make_payload, read_back
 
 LUMINANCE = [0.2126, 0.7152, 0.0722]
@@ -196,6 +196,17 @@ def test_ink_can_be_full_at_the_largest_weight_that_the_head_has(opened, values)
     drawn = pixels(page, "#lines")[..., 3]
     assert values[0, 4].max() < 0.6
     assert drawn[:, drawn.shape[1] // 2].max() == 255
+
+
+def test_beside_attention_the_darkest_line_of_norms_is_the_largest_shown(opened):
+    page = opened()
+    cell(page, 0, 4).click()
+    page.check("#beside")
+    settled(page)
+    darkest = [pixels(page, f"#lines{suffix}")[..., 3].max() for suffix in ("", "-beside")]
+    assert darkest[0] < 200 < 250 < darkest[1]
+    shown = page.locator("#figure-beside .caption").text_content()
+    assert "darkest line 0." in shown
 
 
 def test_a_page_can_open_with_a_head_and_a_token(opened, payload, tokens, values):

@@ -80,7 +80,7 @@ class PaperClaim:
     published  values; none where the claim has no number
     unit       "%" or "share", "points" (a difference of shares), "heads", "nats", "1" or ""
     direction  in words, what `Measured.holds` asks; "" where the claim states none
-    data       the key of the data it is about; see `PaperRuns.others`
+    data       the key of the data it is about, "" for text; see `PaperRuns.others`
     number     in words, what the number is
     bound      where the number must lie, of a claim with a bound
     headline   how a sentence goes on after "In 4 of 5 models"; "" for none

@@ -178,6 +178,7 @@ def render(outcome: PaperOutcome) -> str:
         model=title_name(printable(outcome.model["name"])),
         facts=_facts(outcome),
         own=outcome.own,
+        sentence=in_a_sentence(outcome),
         counts=_tally(outcome),
         outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
         reproduced=sum(bool(one.reproduced) for one in outcome.claims),
@@ -187,6 +188,21 @@ def render(outcome: PaperOutcome) -> str:
         marks=published.MARKS,
         command=printable(outcome.command),
         controlled=any(controls(run.tree) for run in outcome.runs.values()),
+    )
+
+
+def in_a_sentence(outcome: PaperOutcome) -> str:
+    """How many lines hold of the model, and how many of these of an untrained network, too."""
+    counts, total = outcome.counts, len(outcome.claims)
+    held = {words: n for words in claim_engine.BEYOND.values() if (n := counts[words])}
+    asked, name = total - counts["not asked"], title_name(printable(outcome.model["name"]))
+    if not asked:
+        return f"Of {name}, none of {total} lines could be asked."
+    how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
+    return (
+        f"Of {name}, {sum(held.values())} of the {asked} lines that could be asked hold"
+        f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
+        f"{counts['cannot tell']} cannot be told."
     )
 
 

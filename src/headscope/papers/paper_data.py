@@ -99,15 +99,26 @@ _DEEP = 5  # folders below the one given
 
 @dataclass(frozen=True)
 class DataSource:
-    """Data that are there; elsewhere: which they are if not of the paper's kind, else ""."""
+    """Data that are there.
+
+    paths      none: the bundled corpus
+    elsewhere  which data they are if not of the paper's kind, else ""
+    """
 
     key: str
     paths: tuple[Path, ...]
     elsewhere: str = ""
 
     @property
+    def bundled(self) -> bool:
+        """Whether it is the bundled corpus."""
+        return not self.paths
+
+    @property
     def name(self) -> str:
         """Names of the files or folders, the first few."""
+        if self.bundled:
+            return "the bundled corpus"
         names = [path.name for path in self.paths]
         return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -162,6 +173,12 @@ def find_data(pairs: Sequence[str], substitutes: Path | None) -> PaperData:
         DataSource(key, tuple(paths), _elsewhere(key, paths))
         for key, paths in {**public, **named}.items()
     )
+
+
+def bundled_data() -> PaperData:
+    """What the bundled corpus can stand for: text, trees and mentions."""
+    keys = ("text", "treebank", "coref")
+    return PaperData(DataSource(key, (), "headscope’s own short texts") for key in keys)
 
 
 def _named(key: str, path: str) -> list[Path]:

@@ -83,7 +83,10 @@ def dependency(workspace: Workspace, name: str) -> Run:
 
 def coreference(workspace: Workspace, name: str) -> Run:
     """Which head finds an antecedent (Clark et al. 2019, §4.3)."""
-    corpus = corpora.CorefCorpus(workspace.data.need("coref").paths, on_error="skip")
+    source = workspace.data.need("coref")
+    corpus: corpora.Corpus = corpora.demo_corpus()
+    if not source.bundled:
+        corpus = corpora.CorefCorpus(source.paths, on_error="skip")
     return workspace.atlas(name, corpus, "coreference", max_length=SEGMENT)
 
 
@@ -104,12 +107,16 @@ def texts(workspace: Workspace) -> corpora.Corpus:
     if "segments" in workspace.data:  # the user's choice: no substitute is taken for it
         return corpora.SegmentsCorpus(workspace.data.need("segments").paths)
     source = workspace.data.need("text")
+    if source.bundled:
+        return corpora.demo_corpus()
     headed = any(_has_headings(path) for path in source.paths)
     return corpora.TextCorpus(source.paths, documents="heading" if headed else "blank_line")
 
 
 def trees(source: DataSource) -> corpora.Corpus:
-    """CoNLL-U, CoNLL-X, or a word and `head-label` per line."""
+    """CoNLL-U, CoNLL-X, or a word and `head-label` per line; or the bundled trees."""
+    if source.bundled:
+        return corpora.demo_corpus()
     if all(is_head_label(path) for path in source.paths):
         return HeadLabelCorpus(source.paths)
     return corpora.TreebankCorpus(source.paths, on_error="skip")

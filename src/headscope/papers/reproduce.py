@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, flag, keyword, option, required, several, takes
 from headscope.errors import InputError, did_you_mean
-from headscope.papers.paper_data import GROUP, find_data
+from headscope.papers.paper_data import GROUP, bundled_data, find_data
 from headscope.run.execution import control_option
 from headscope.tasks.task_request import Loading
 
@@ -89,8 +89,9 @@ class ReproduceRequest(Loading, kw_only=False, heading="How to run"):
 
 @takes(ReproduceRequest)
 def reproduce(request: ReproduceRequest) -> PaperOutcome:
-    """Repeats what a paper measured, and compares its numbers and claims with ours. Finished runs
-    in the folder are not computed again. Raises InputError and its kinds, ModelError, RunStopped.
+    """Repeats what a paper measured, and compares its numbers and claims with ours. Without data it
+    reads the bundled corpus. Finished runs in the folder are not computed again. Raises InputError
+    and its kinds, ModelError, RunStopped.
     """
     data = request.data
     files = _named_files(data) if isinstance(data, Mapping) else data
@@ -100,6 +101,8 @@ def reproduce(request: ReproduceRequest) -> PaperOutcome:
     from headscope.papers.workspace import Workspace
 
     paper = find_paper(request.paper)
+    if not (files_by_kind.sources or paper.decoder):  # decoders read inputs that are made
+        files_by_kind = bundled_data()
     workspace = Workspace(
         model_name=str(request.model or paper.model),
         data=files_by_kind,

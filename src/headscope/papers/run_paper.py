@@ -138,6 +138,7 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
         runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
+    others[""] = next((source.elsewhere for source in sources if source.bundled), "")
     results = PaperRuns(
         runs,
         own=bool(own),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -61,9 +63,9 @@ def test_a_head_that_is_replayed_by_its_own_map_changes_nothing(name):
     with replacing(network) as change:
         whole = forward(network, ids, torch.ones_like(ids))[0]
         every = frozenset((layer, head) for layer in range(LAYERS) for head in range(HEADS))
-        change.use(every, lambda call: call.attention.double())
+        change.use(every, lambda call, heads: call.attention[:, heads].double())
         same = forward(network, ids, torch.ones_like(ids))[0]
-        change.use(every, lambda call: call.attention.roll(1, 1))
+        change.use(every, lambda call, heads: call.attention.roll(1, 1)[:, heads])
         other = forward(network, ids, torch.ones_like(ids))[0]
     torch.testing.assert_close(same, whole, rtol=0, atol=1e-6)
     assert (other - whole).abs().max() > 1e-3
@@ -74,7 +76,7 @@ def test_the_replacement_of_no_heads_is_the_whole_model_to_the_bit():
     ids = torch.arange(2, 16)[None]
     whole = forward(network, ids, torch.ones_like(ids)).logits
     with replacing(network) as change:
-        change.use(frozenset(), lambda call: call.attention * 0)
+        change.use(frozenset(), lambda call, heads: call.attention[:, heads] * 0)
         assert torch.equal(forward(network, ids, torch.ones_like(ids)).logits, whole)
 
 
@@ -197,6 +199,12 @@ def test_every_row_sums_to_1_over_what_is_seen_and_another_head_is_the_next_of_t
     assert torch.equal(rows["another_head"], rows["rules"].roll(-1, 1))
     assert not torch.equal(rows["another_head"], rows["rules"])
     assert rows["mean_map"][0, 0, 5, 3:7].tolist() == [0, 0.75, 0.25, 0]
+    call = SimpleNamespace(layer=1, mask=seen, attention=torch.zeros(2, HEADS, tokens, tokens))
+    few = made.of(batch)
+    few.keeps = False  # of long inputs only the rows of the heads that are replaced are made
+    for name, every in rows.items():
+        some = few.rows(name)(call, [HEADS - 1, 0])
+        torch.testing.assert_close(some, every[:, [HEADS - 1, 0]], rtol=0, atol=1e-7)
 
 
 def test_sets_grow_with_the_share_and_all_heads_are_one_set():

@@ -175,7 +175,7 @@ def test_an_effect_is_that_of_rows_made_by_hand(one_by_one: bool) -> None:
             row = rows[0, 1, query]
             rows[0, 1, query] = row * ~keys + row[keys].sum() * free / free.sum()
         with evaluating(network), replacing(network) as change:
-            change.use(frozenset([(0, 1)]), lambda _call, rows=rows: rows)
+            change.use(frozenset([(0, 1)]), lambda _call, heads, rows=rows: rows[:, heads])
             answer = network(ids[None], output_hidden_states=True)
         at = there.queries[some]
         one, other = (

@@ -76,6 +76,10 @@ class HeadRules:
         """Those of some heads of every layer."""
         return HeadRules(*(getattr(self, name)[:, heads] for name in vars(self)))
 
+    def of_layer_heads(self, index: int, heads: Sequence[int]) -> HeadRules:
+        """Those of some heads of one layer."""
+        return HeadRules(*(getattr(self, name)[index][list(heads)] for name in vars(self)))
+
     def filled(self, key_tokens: int) -> HeadRules:
         """The same with this number of places for key tokens."""
         lacking = [(0, 0)] * self.rest.ndim + [(0, key_tokens - self.key_token.shape[-1])]
@@ -109,9 +113,10 @@ class HeadRules:
         heads, count = len(self.rest), len(maps.rows)
         weights = np.zeros((heads, count + 1))
         np.add.at(weights, (np.arange(heads)[:, None], self.rule), self.weight)
-        by_rule = torch.from_numpy(weights[:, :count]).float()
-        total = by_rule @ maps.applies  # [head, query]
-        rows = torch.tensordot(by_rule, maps.rows, 1) / total.clamp_min(1)[..., None]
+        used = np.unique(self.rule[self.rule >= 0])  # few of all rules: of long inputs maps are big
+        by_rule = torch.from_numpy(weights[:, used]).float()
+        total = by_rule @ maps.applies[used]  # [head, query]
+        rows = torch.tensordot(by_rule, maps.rows[used], 1) / total.clamp_min(1)[..., None]
         left = (1 - total).clamp_min(0)[..., None]
         rested: torch.Tensor = rows + maps.rests[torch.from_numpy(self.rest)] * left
         return rested

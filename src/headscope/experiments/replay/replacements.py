@@ -23,7 +23,8 @@ from headscope.model.rule_inputs import rule_input
 from headscope.model.variants import Head, even
 
 KEPT = 2**27  # ours: weights of the maps of a batch that are made once for all sets of heads
-Rows = Callable[[AttentionCall], torch.Tensor]  # -> [example, head, query, key]
+# -> [example, head, query, key] of these heads
+Rows = Callable[[AttentionCall, list[int]], torch.Tensor]
 
 
 class Replacing:
@@ -50,7 +51,7 @@ class Replacing:
         if not heads or self.rows is None:
             return
         attention = call.attention.clone()
-        attention[:, heads] = self.rows(call)[:, heads].to(attention)
+        attention[:, heads] = self.rows(call, heads).to(attention)
         call.attention = attention
 
 
@@ -108,8 +109,15 @@ class BatchStandIns:
         self.keeps = shape.layers * shape.heads * count * tokens**2 <= KEPT
 
     def rows(self, name: str) -> Rows:
-        """The rows of one replacement, of all heads of the layer that calls."""
-        return lambda call: self.of_layer(name, call.layer, visible(call.mask, call.attention))
+        """The rows of one replacement, of heads of the layer that calls."""
+
+        def made(call: AttentionCall, heads: list[int]) -> torch.Tensor:
+            seen = visible(call.mask, call.attention)
+            if not self.keeps:
+                return self._made(name, call.layer, seen, heads)
+            return self.of_layer(name, call.layer, seen)[:, heads]
+
+        return made
 
     def of_layer(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
         """[example, head, query, key] rows of one replacement in one layer.
@@ -121,34 +129,38 @@ class BatchStandIns:
         if any(kept != name for kept, _ in self.kept):
             self.kept.clear()
         if (name, layer) not in self.kept:
-            made = self._made(name, layer, seen)
+            made = self._made(name, layer, seen, range(self.made.model.shape.heads))
             if not self.keeps:
                 return made
             self.kept[name, layer] = made
         return self.kept[name, layer]
 
-    def _made(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
+    def _made(
+        self, name: str, layer: int, seen: torch.Tensor, heads: Sequence[int]
+    ) -> torch.Tensor:
         same = even(seen, torch.float32)
         examples = range(len(self.batch.examples))
         if name == EVEN:
-            return same.expand(len(examples), self.made.model.shape.heads, -1, -1)
-        rows = self._padded([self._of(name, layer, at) for at in examples]).to(seen.device) * seen
+            return same.expand(len(examples), len(heads), -1, -1)
+        every = [self._of(name, layer, at, heads) for at in examples]
+        rows = self._padded(every).to(seen.device) * seen
         total = rows.sum(-1, keepdim=True)
         return torch.where(total > 0, rows / total.clamp_min(TINY), same)
 
-    def _of(self, name: str, layer: int, at: int) -> torch.Tensor:
+    def _of(self, name: str, layer: int, at: int, heads: Sequence[int]) -> torch.Tensor:
         """[head, query, key] of one input."""
         made, example = self.made, self.batch.examples[at]
         if name == MEAN_MAP:
-            return torch.from_numpy(by_position(made.profile[layer], len(example))).float()
+            profile = made.profile[layer][list(heads)]
+            return torch.from_numpy(by_position(profile, len(example))).float()
         if not self.maps:
             self.maps = [made.maps(one) for one in self.batch.examples]
-        heads = made.heads[name if name in (RULES, YOURS, REST) else RULES]
-        another = name == ANOTHER
-        few = another and made.model.shape.heads == 1
-        layer = (layer + few) % made.model.shape.layers
-        rows = heads.layer(layer).attention(self.maps[at], example.input_ids)
-        return rows.roll(-1, 0) if another else rows
+        rules = made.heads[name if name in (RULES, YOURS, REST) else RULES]
+        if name == ANOTHER:
+            shape = made.model.shape
+            heads = [(head + 1) % shape.heads for head in heads]
+            layer = (layer + (shape.heads == 1)) % shape.layers
+        return rules.of_layer_heads(layer, heads).attention(self.maps[at], example.input_ids)
 
     def _padded(self, rows: list[torch.Tensor]) -> torch.Tensor:
         tokens = self.batch.input_ids.shape[1]

@@ -83,7 +83,8 @@ function paintFigure(figure) {
   figure.frame.hidden = place === null;
   if (!due("head") || place === null || !isHere(place, state.layer)) return;
   if (figure.built !== arrangement) fillLists(figure);
-  write(figure.caption, state.beside === null ? "" : stack().measures[place].label);
+  const darkest = byShown(place) ? `, darkest line ${number(fullInk(place), 0, place)}` : "";
+  write(figure.caption, state.beside === null ? "" : stack().measures[place].label + darkest);
   for (const side of ["query", "key"]) paintOptions(figure, side, place);
   paintLines(figure);
 }

@@ -58,7 +58,7 @@ function paintHeads() {
   at("line-choices").hidden = !shows("head");
   at("map-choices").hidden = !shows("matrix");
   at("layer").value = String(state.layer);
-  const attention = measure.unit === "probability" && !measure.signed;
+  const attention = measuresShown().some((place) => stack().measures[place].unit === "probability" && !stack().measures[place].signed);
   at("ink").options[0].textContent = attention ? "a weight of 1" : `largest of ${measure.signed ? "all heads" : "the layer"}`;
   write(at("least-value"), isHere(state.measure, state.layer) ? number(leastValue(state.measure), 1).replace("+", "±") : "");
   write(at("chips-hint"), shows("head") ? "A click toggles a head; a double click, or Shift and Enter, leaves it alone." : "A click shows another head.");

@@ -3,12 +3,16 @@ const INK_STEPS = 200;
 const MOST_LINES = 8000; // in sight; more would be a grey field, and slow
 const BUNDLE = 64; // lines stroked at once: one long path takes the browser far longer
 
+// Norms have no whole: beside another measure the darkest line is the largest shown, so that a head
+// whose norms are small in its layer can be seen.
+const byShown = (place) => twoShown() && stack().measures[place].unit !== "probability" && !stack().measures[place].signed;
+
 // The value at which a line is fully opaque.
 function fullInk(place) {
   const measure = stack().measures[place];
   if (state.full === "whole" && measure.unit === "probability" && !measure.signed) return 1;
   if (state.full === "whole" && measure.signed) return Math.max(...scalesOf(measure)) || 1;
-  const which = state.full === "whole" ? count(stack().heads) : state.heads;
+  const which = state.full === "whole" && !byShown(place) ? count(stack().heads) : state.heads;
   return Math.max(...which.map((head) => mapOf(place, state.layer, head).largest)) || 1;
 }
 
