@@ -246,6 +246,6 @@ def opened(file: File) -> Iterator[BinaryIO]:
                 with _decompressed(stored, codec) as plain:
                     yield io.BufferedReader(plain)
     except (OSError, EOFError) as error:
-        system = error.strerror if isinstance(error, OSError) else None
-        reason = system or f"{error}; wanted a whole file: copy it again"
+        why = error if isinstance(error, OSError) else "Truncated file"
+        reason = getattr(error, "strerror", None) or f"{why}; wanted a whole file: copy it again"
         raise CorpusError(f"{file} cannot be read: {reason}") from error
