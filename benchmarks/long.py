@@ -30,7 +30,8 @@ from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
 from headscope.model.long_sums import Asked
 from headscope.model.vocabulary import Vocabulary
-from headscope.run.analysis import Scope, known_analyses
+from headscope.run.analysis import Scope
+from headscope.run.known_analyses import known_analyses
 
 HEADS, DIM, CATEGORIES = 2, 64, 4
 WHOLE = 4096  # tokens up to which whole maps are timed too

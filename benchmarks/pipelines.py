@@ -23,7 +23,8 @@ from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import forward
-from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.analysis import Analysis, Scope
+from headscope.run.known_analyses import known_analyses
 
 BASIC: dict[str, dict[str, Any]] = {
     "surface": {},

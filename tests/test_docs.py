@@ -26,8 +26,8 @@ from headscope.core.results import without_draws
 from headscope.model.request import place_of
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words
-from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
+from headscope.run.known_analyses import known_analyses
 from headscope.tasks.task import GLUE
 from headscope.views.view_text import View
 from prose import inverted, longest_part, sentences

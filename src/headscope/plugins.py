@@ -42,10 +42,10 @@ _WHERE = {
     "Variable": "headscope.core.results",
     "Workspace": "headscope.papers.workspace",
     "check_analysis": "headscope.run.check_analysis",
-    "known_analyses": "headscope.run.analysis",
+    "known_analyses": "headscope.run.known_analyses",
     "labelled": "headscope.core.results",
     "reads": "headscope.papers.quantities",
-    "register": "headscope.run.analysis",
+    "register": "headscope.run.known_analyses",
 }
 _ROOMS = ("wired",)
 __all__ = sorted([*_WHERE, *_ROOMS])  # noqa: PLE0605

@@ -30,6 +30,6 @@ from headscope.papers.quantities import reads as reads
 from headscope.papers.workspace import Workspace as Workspace
 from headscope.run.analysis import Analysis as Analysis
 from headscope.run.analysis import Scope as Scope
-from headscope.run.analysis import known_analyses as known_analyses
-from headscope.run.analysis import register as register
 from headscope.run.check_analysis import check_analysis as check_analysis
+from headscope.run.known_analyses import known_analyses as known_analyses
+from headscope.run.known_analyses import register as register

@@ -16,7 +16,7 @@ from headscope.model.batch import Batch
 from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 from headscope.model.vocabulary import Vocabulary
-from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.analysis import Analysis, Scope
 from headscope.run.contract_bench import (
     CLS,
     COMMA,
@@ -27,6 +27,7 @@ from headscope.run.contract_bench import (
     tiny_examples,
     tiny_network,
 )
+from headscope.run.known_analyses import known_analyses
 from reference import extraction
 
 SPECIAL = {"cls": "[CLS]", "sep": "[SEP]"}

@@ -26,6 +26,13 @@ PICTURE = {"name": "weights", "title": "Weights", "panels": list, "caption": "Al
 
 
 @dataclass(frozen=True)
+class Package:
+    """A distribution."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry point of a distribution, which loads what is given."""
 
@@ -35,8 +42,8 @@ class Entry:
     distribution: str
 
     @property
-    def dist(self) -> SimpleNamespace:
-        return SimpleNamespace(name=self.distribution)
+    def dist(self) -> Package:
+        return Package(self.distribution)
 
     def load(self) -> Any:
         return self.loaded

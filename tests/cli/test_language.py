@@ -21,7 +21,8 @@ from headscope.cli.options import CorpusOptions
 from headscope.corpus.annotate import annotated
 from headscope.corpus.annotate.parsers import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
-from headscope.run.analysis import MEASURES, known_analyses, options_of
+from headscope.run.analysis import MEASURES
+from headscope.run.known_analyses import known_analyses, options_of
 
 from .conftest import TREE, refused
 

@@ -141,6 +141,25 @@ def test_of_a_hundred_wrong_requests_none_waits_for_torch(tmp_path, monkeypatch)
     assert not {line: names for line, names in imported.items() if names}
 
 
+WITHOUT_NUMBERS = """
+atlas demo --demo --set entropy.smoothin=0.1 | atlas demo --demo --shard 3/2
+zoo demo --demo --analyses surfce | atlas demo --text missing.txt
+"""
+WITHOUT_TABLES = "atlas demo --demo --relations nsbj | patterns train --labels missing"
+
+
+@pytest.mark.parametrize(
+    ("requests", "heavy"),
+    [(WITHOUT_NUMBERS, HEAVY), (WITHOUT_TABLES, ["xarray", "pandas", "pyarrow"])],
+)
+def test_names_of_options_and_files_are_checked_without_numbers_or_tables(
+    requests, heavy, tmp_path
+):
+    lines = [[*line.split(), "-o", "out"] for line in requests.replace("\n", "|").split("|")]
+    imported = imported_by([line for line in lines if line[2:]], heavy, tmp_path, ends=2)
+    assert not {line: names for line, names in imported.items() if names}
+
+
 def test_importing_headscope_imports_nothing_heavy(tmp_path):
     code = CODE.format(module="headscope", name="__version__, __all__", call="", heavy=HEAVY)
     done = headscope(cwd=tmp_path, code=code)

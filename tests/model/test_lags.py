@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from headscope.model.lags import Lags
-from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench, tiny_examples, tiny_views
+from headscope.run.known_analyses import known_analyses
 
 CUTS, FIRST = (3, 8), 2
 

@@ -25,7 +25,8 @@ from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, forward, load
-from headscope.run.analysis import Scope, known_analyses
+from headscope.run.analysis import Scope
+from headscope.run.known_analyses import known_analyses
 
 TOLERANCE, JS_TOLERANCE, RANK_TOLERANCE = 1e-5, 1e-4, 3e-4
 RATIO_RANK_TOLERANCE = 5e-4  # ratios by weights lie within a hundredth of each other

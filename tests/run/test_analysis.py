@@ -15,18 +15,17 @@ from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import (
+from headscope.run.analysis import Analysis, Scope
+from headscope.run.check_analysis import CHECKS, check_analysis
+from headscope.run.contract_bench import Bench
+from headscope.run.known_analyses import (
     NEEDS,
-    Analysis,
-    Scope,
     choose,
     known_analyses,
     measured_questions,
     options_of,
     register,
 )
-from headscope.run.check_analysis import CHECKS, check_analysis
-from headscope.run.contract_bench import Bench
 
 OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),

@@ -16,7 +16,7 @@ class _ListingOptions(Options):
 def analyses_command(options: _ListingOptions) -> None:
     """List the analyses: what each measures, what it needs, its options, its source."""
     from headscope.claims.question import refused
-    from headscope.run.analysis import measured_questions
+    from headscope.run.known_analyses import measured_questions
 
     rows: list[dict[str, Any]] = [
         {

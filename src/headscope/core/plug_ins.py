@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
 from headscope.errors import HeadscopeError, InputError
@@ -76,4 +77,9 @@ def _is_ours(entry: EntryPoint) -> bool:
 
 
 def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist is not None else ""
+    return _name(entry.dist) if entry.dist is not None else ""
+
+
+@cache  # each time a distribution is asked for its name it parses all of its metadata
+def _name(package: Distribution) -> str:
+    return package.name

@@ -1,36 +1,43 @@
 """Read texts, treebanks and other annotated corpora, and turn them into model inputs.
 
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
+
+Each name is imported when it is first used: one reader needs none of the others.
 """
 
-from headscope.corpus.annotate import Annotator
-from headscope.corpus.annotate.annotated import AnnotatedCorpus
-from headscope.corpus.columns import ColumnCorpus, DatasetCorpus
-from headscope.corpus.contents import EncodeCounts
-from headscope.corpus.coref.coref_corpus import CorefCorpus
-from headscope.corpus.document import (
-    Concatenation,
-    Corpus,
-    Document,
-    Example,
-    Frame,
-    FrameElement,
-    MemoryCorpus,
-    Mention,
-    Passage,
-    Word,
-)
-from headscope.corpus.encoder import Encoder
-from headscope.corpus.framenet import FramesCorpus
-from headscope.corpus.framenet_exemplars import FrameFilters
-from headscope.corpus.given_corpus import CorpusLike, corpus_of
-from headscope.corpus.packing import batches
-from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
-from headscope.corpus.treebank import TreebankCorpus, demo_corpus
+from headscope import imported_when_used
 
-__all__ = [
-    "AnnotatedCorpus", "Annotator", "ColumnCorpus", "Concatenation", "CorefCorpus", "Corpus",
-    "CorpusLike", "DatasetCorpus", "Document", "EncodeCounts", "Encoder", "Example", "Frame",
-    "FrameElement", "FrameFilters", "FramesCorpus", "MemoryCorpus", "Mention", "Passage",
-    "SegmentsCorpus", "TextCorpus", "TreebankCorpus", "Word", "batches", "corpus_of", "demo_corpus",
-]  # fmt: skip
+_WHERE = {
+    "AnnotatedCorpus": "headscope.corpus.annotate.annotated",
+    "Annotator": "headscope.corpus.annotate",
+    "ColumnCorpus": "headscope.corpus.columns",
+    "Concatenation": "headscope.corpus.document",
+    "CorefCorpus": "headscope.corpus.coref.coref_corpus",
+    "Corpus": "headscope.corpus.document",
+    "CorpusLike": "headscope.corpus.given_corpus",
+    "DatasetCorpus": "headscope.corpus.columns",
+    "Document": "headscope.corpus.document",
+    "EncodeCounts": "headscope.corpus.contents",
+    "Encoder": "headscope.corpus.encoder",
+    "Example": "headscope.corpus.document",
+    "Frame": "headscope.corpus.document",
+    "FrameElement": "headscope.corpus.document",
+    "FrameFilters": "headscope.corpus.framenet_exemplars",
+    "FramesCorpus": "headscope.corpus.framenet",
+    "MemoryCorpus": "headscope.corpus.document",
+    "Mention": "headscope.corpus.document",
+    "Passage": "headscope.corpus.document",
+    "SegmentsCorpus": "headscope.corpus.plain_text",
+    "TextCorpus": "headscope.corpus.plain_text",
+    "TreebankCorpus": "headscope.corpus.treebank",
+    "Word": "headscope.corpus.document",
+    "batches": "headscope.corpus.packing",
+    "corpus_of": "headscope.corpus.given_corpus",
+    "demo_corpus": "headscope.corpus.treebank",
+}
+__all__ = sorted(_WHERE)  # noqa: PLE0605
+__getattr__ = imported_when_used(__name__, _WHERE)
+
+
+def __dir__() -> list[str]:
+    return __all__

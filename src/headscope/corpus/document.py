@@ -4,16 +4,19 @@ Corpus  ─► Document ─► Passage (one text, pair, token list or annotated 
 The document is the unit that intervals are over; a passage becomes one or more model inputs.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headscope.core.display import Displayed
 from headscope.errors import CorpusError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class Example:
             parts.append(b"" if self.word_index is None else self.word_index.tobytes())
         return b"".join(parts)
 
-    def leading(self, tokens: int) -> "Example":
+    def leading(self, tokens: int) -> Example:
         """Its first tokens only; words beyond them have no token, as in a window."""
         if len(self) <= tokens:
             return self

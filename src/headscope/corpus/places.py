@@ -1,5 +1,6 @@
 """Find and open the files that paths, folders, patterns and URLs name, compressed or not."""
 
+import bz2
 import io
 import os
 import re
@@ -222,6 +223,14 @@ def _check_one_format(place: str, files: Iterable[File]) -> None:
         )
 
 
+def _decompressed(stored: BinaryIO, codec: str) -> Any:
+    if codec == "bz2":  # the bundled corpus: to import pyarrow takes longer than to read it
+        return bz2.open(stored)
+    import pyarrow as pa
+
+    return pa.input_stream(stored, compression=codec)
+
+
 @contextmanager
 def opened(file: File) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed for .gz, .zst and .bz2.
@@ -234,10 +243,9 @@ def opened(file: File) -> Iterator[BinaryIO]:
             if codec is None:
                 yield stored
             else:
-                import pyarrow as pa
-
-                with pa.input_stream(stored, compression=codec) as plain:
+                with _decompressed(stored, codec) as plain:
                     yield io.BufferedReader(plain)
-    except OSError as error:
-        reason = error.strerror or f"{error}; wanted a whole file: copy it again"
+    except (OSError, EOFError) as error:
+        why = error if isinstance(error, OSError) else "Truncated file"
+        reason = getattr(error, "strerror", None) or f"{why}; wanted a whole file: copy it again"
         raise CorpusError(f"{file} cannot be read: {reason}") from error

@@ -117,7 +117,7 @@ class LayerView:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
+        """What an analysis may ask of this layer: a subset of `known_analyses.MODEL_NEEDS`."""
         there = {
             "attention": True,
             "values": self.values is not None,

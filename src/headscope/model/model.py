@@ -222,7 +222,7 @@ class Model:
 
     @property
     def allows(self) -> frozenset[str]:
-        """What analyses may need of this model: a subset of `analysis.NEEDS`."""
+        """What analyses may need of this model: a subset of `known_analyses.NEEDS`."""
         return self.shape.allows - ({"projection"} if self.identity_fault else frozenset())
 
     @property

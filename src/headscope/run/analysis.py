@@ -8,11 +8,10 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,9 +26,8 @@ from headscope.core.intervals import (
     estimate,
     estimate_share,
 )
-from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
-from headscope.errors import HeadscopeError, InputError, unknown
+from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,25 +37,10 @@ if TYPE_CHECKING:
     from headscope.model.lags import Diagonals
     from headscope.model.model import Model
 
-# What an analysis may need of the model, and of the annotations of the corpus.
-MODEL_NEEDS = frozenset(
-    {
-        "attention",
-        "values",
-        "projection",
-        "residual",
-        "queries_keys",
-        "whole_rows",  # rows of attention sum to 1: no weight is left for no token
-        "every_layer",  # all layers mix tokens by attention
-    }
-)
-CORPUS_NEEDS = frozenset(ANNOTATIONS)
-NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 LEADING = 512  # ours: tokens of a long input that are shown to what needs whole maps
 _Observe = Callable[["Analysis", "LayerView", "Batch"], None]
-Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
 @dataclass(frozen=True)
@@ -130,7 +113,7 @@ class Analysis:
     What a question says of its measure is not said again: `class Entropy(Analysis, question=…)`.
 
     name     the group's name in the results, and the word on the command line
-    needs    what the instrument and the corpus must provide: a subset of NEEDS
+    needs    what the instrument and the corpus must provide: a subset of `known_analyses.NEEDS`
     summary  one line for `headscope analyses`
     source   the paper and section
     costly   whether untrained networks compute it on some of their inputs alone
@@ -280,73 +263,3 @@ def sizes_of(total: Sums, count: Sums) -> Float64:
     draws = count.folded(len(total.by_group)).sums
     more = [1] * (total.by_group.ndim - draws.ndim)
     return draws.reshape(len(draws), *more, *draws.shape[1:])
-
-
-def register(announced: Announced) -> Announced:
-    """Makes a question, or an analysis class without figures, known in this process.
-
-    As a class decorator it gives the class back.
-
-    raises  InputError if it needs what nobody provides, announces what is impossible, or has the
-            name of another question
-    """
-    if isinstance(announced, question.Question):
-        question.register(announced)
-    else:
-        _check_needs(announced)
-        question.register(question.Question(name=announced.name, measure=announced))
-    return announced
-
-
-def known_analyses() -> dict[str, type[Analysis]]:
-    """The measures of all questions by name; invalid ones of plug-ins are left out."""
-    return {one.name: one.part("measure") for one in measured_questions()}
-
-
-def measured_questions() -> list[question.Question]:
-    """The questions with a measure, and its description; invalid ones are left out.
-
-    Only the measure of one that says nothing of it is imported.
-    """
-    measured = []
-    for one in question.questions():
-        if one.measure is None:
-            continue
-        try:
-            measured.append(_with_what_its_measure_says(one))
-        except InputError as error:
-            question.refuse_measure(one.name, f"{error}; it is left out")
-    return measured
-
-
-def _with_what_its_measure_says(announced: question.Question) -> question.Question:
-    if announced.needs is not None:
-        return announced
-    kind = announced.part("measure")
-    _check_needs(kind)
-    options = {name: question.Option(value, deep=True) for name, value in options_of(kind).items()}
-    return replace(
-        announced, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
-    )
-
-
-def _check_needs(kind: type[Analysis]) -> None:
-    if unknown := kind.needs - NEEDS:
-        raise InputError(
-            f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
-        )
-
-
-def options_of(kind: type[Analysis]) -> dict[str, Any]:
-    """The keyword options of an analysis with their defaults."""
-    parameters = inspect.signature(kind).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def choose(names: Sequence[str] | None) -> list[str]:
-    """The requested names, checked; all known ones for None."""
-    known = [one.name for one in measured_questions()]
-    for name in names or ():
-        if name not in known:
-            raise unknown("analysis", name, known)
-    return list(dict.fromkeys(names)) if names else list(known)

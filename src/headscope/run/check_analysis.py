@@ -14,8 +14,9 @@ import torch
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import NEEDS, Analysis
+from headscope.run.analysis import Analysis
 from headscope.run.contract_bench import HEADS, LAYERS, Bench, State, copied, tiny_views
+from headscope.run.known_analyses import NEEDS
 
 MERGE_TOLERANCE = 1e-10  # float64 sums in another order
 WIDE_TOLERANCE = 1e-4  # a whole forward pass in float32 against one in float64

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
 from headscope.model.model import Model
-from headscope.run.analysis import CORPUS_NEEDS, LEADING, MODEL_NEEDS, choose, known_analyses
+from headscope.run.analysis import LEADING
+from headscope.run.known_analyses import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings
 

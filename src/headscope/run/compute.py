@@ -25,9 +25,10 @@ from headscope.model.layer import LayerView
 from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
-from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
+from headscope.run.analysis import LEADING, Analysis, Scope
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.execution import WHOLE_MAPS
+from headscope.run.known_analyses import known_analyses
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import Settings

@@ -15,7 +15,7 @@ from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.model.model import Model, evaluating
-from headscope.run.analysis import CORPUS_NEEDS, Analysis, Scope
+from headscope.run.analysis import Analysis, Scope
 from headscope.run.chosen_analyses import (
     annotated_analyses,
     is_long,
@@ -30,6 +30,7 @@ from headscope.run.execution import Execution
 from headscope.run.frequency_ranks import corpus_ranks, read_ranks, unlike_counts
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
+from headscope.run.known_analyses import CORPUS_NEEDS
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, make_plan

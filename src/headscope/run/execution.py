@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,6 @@ from headscope.core.options import Options, flag, keyword, option
 from headscope.errors import InputError
 from headscope.model.request import BATCH_TOKENS
 from headscope.run.processes import check_shard
-from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 WHOLE_MAPS = 2048  # below about this number of tokens whole maps are the fastest way
@@ -26,6 +26,26 @@ def read_shard(text: str) -> tuple[int, int]:
     if not match:
         raise InputError(f"--shard is {text!r}; wanted I/N, say 1/4 to 4/4")
     return int(match[1]), int(match[2])
+
+
+def _check_engine(
+    engine: str, scheduler: str | None, *, workers: int, shard: tuple[int, int] | None
+) -> None:
+    """Raise InputError for options that exclude each other, or a missing package."""
+    if engine == "dask" and find_spec("distributed") is None:
+        raise InputError(
+            "the engine dask needs distributed, which is not installed: "
+            "pip install 'headscope[cluster]'"
+        )
+    if engine == "dask" and shard is not None:
+        raise InputError("found the engine dask and a shard; wanted one of them")
+    if scheduler is not None and engine != "dask":
+        raise InputError(f"found scheduler {scheduler!r}; wanted the engine dask beside it")
+    if scheduler is not None and workers > 1:
+        raise InputError(
+            f"found {workers} workers and a scheduler; wanted one of them: a running cluster has "
+            "its own workers"
+        )
 
 
 def run_option(usual: str, **place: Any) -> Any:
@@ -153,7 +173,7 @@ class Workers(Options, heading="How to run"):
         """Raise InputError for what does not go together, or is not installed."""
         super().__post_init__()
         shard = getattr(self, "shard", None)
-        check_engine(self.engine, self.scheduler, workers=self.workers, shard=shard)
+        _check_engine(self.engine, self.scheduler, workers=self.workers, shard=shard)
 
 
 class Threads(Options, heading="How to run"):

@@ -15,8 +15,8 @@ from headscope.errors import HeadscopeError
 from headscope.model import kernels
 from headscope.model.layer import LN2
 from headscope.model.model import Model
-from headscope.run.analysis import known_analyses
 from headscope.run.folder_check import BAD, NOTE, OK, Line
+from headscope.run.known_analyses import known_analyses
 from headscope.run.manifest import versions
 from headscope.run.plan import make_plan
 from headscope.run.settings import Settings

@@ -11,8 +11,9 @@ from dataclasses import replace
 from headscope.core.progress import Advance, unheard
 from headscope.corpus.document import Example
 from headscope.model.model import Model
-from headscope.run.analysis import LEADING, SampledAnalysis, known_analyses
+from headscope.run.analysis import LEADING, SampledAnalysis
 from headscope.run.compute import Computer, ShardJob
+from headscope.run.known_analyses import known_analyses
 from headscope.run.readings import MOST_SAMPLED
 
 SHARE = 0.1  # ours: of the tokens of a run

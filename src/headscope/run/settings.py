@@ -74,7 +74,7 @@ class Settings(ReadingOptions):
     def __post_init__(self) -> None:
         """Raise InputError for anything that cannot be run, before a model is loaded."""
         super().__post_init__()
-        from headscope.run.analysis import choose
+        from headscope.run.known_analyses import choose
 
         if self.analyses is not None:
             object.__setattr__(self, "analyses", _names(self.analyses))
@@ -87,7 +87,7 @@ class Settings(ReadingOptions):
 
     def files(self) -> dict[str, str]:
         """ANALYSIS.OPTION -> SHA-256 of the file, or files of the folder, that it names."""
-        from headscope.run.analysis import measured_questions
+        from headscope.run.known_analyses import measured_questions
 
         known = {one.name: one.options for one in measured_questions()}
         return {
@@ -118,7 +118,7 @@ class CorpusSettings(Settings):
 
     def __post_init__(self) -> None:
         """Put the three among the options; InputError where they contradict them, or fit none."""
-        from headscope.run.analysis import choose, measured_questions
+        from headscope.run.known_analyses import choose, measured_questions
 
         options = {name: dict(own) for name, own in self.options.items()}
         names = choose(None if self.analyses is None else _names(self.analyses))
@@ -151,7 +151,7 @@ def _names(analyses: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
-    from headscope.run.analysis import Scope, measured_questions
+    from headscope.run.known_analyses import measured_questions
 
     measured = {each.name: each for each in measured_questions()}
     for name, values in options.items():
@@ -167,6 +167,8 @@ def _check_options(options: Any, names: list[str]) -> None:
             for key, value in values.items():
                 known[key].check(key, value)
             if any(known[key].deep for key in values):
+                from headscope.run.analysis import Scope
+
                 measured[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **values)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error

@@ -14,37 +14,11 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
-from headscope.errors import InputError
-
-ENGINES = ("processes", "dask")
 GUARD = 'In a script of your own, call atlas below `if __name__ == "__main__":`'
-
-
-def check_engine(
-    engine: str, scheduler: str | None, *, workers: int, shard: tuple[int, int] | None
-) -> None:
-    """Raise InputError for options that exclude each other, or a missing package."""
-    if engine not in ENGINES:
-        raise InputError(f"found engine {engine!r}; wanted one of {', '.join(ENGINES)}")
-    if engine == "dask" and find_spec("distributed") is None:
-        raise InputError(
-            "the engine dask needs distributed, which is not installed: "
-            "pip install 'headscope[cluster]'"
-        )
-    if engine == "dask" and shard is not None:
-        raise InputError("found the engine dask and a shard; wanted one of them")
-    if scheduler is not None and engine != "dask":
-        raise InputError(f"found scheduler {scheduler!r}; wanted the engine dask beside it")
-    if scheduler is not None and workers > 1:
-        raise InputError(
-            f"found {workers} workers and a scheduler; wanted one of them: a running cluster has "
-            "its own workers"
-        )
 
 
 @contextmanager

@@ -92,9 +92,9 @@ class Loading(Options, heading="The model"):
 
     def __post_init__(self) -> None:
         """Raise ModelError for a device that cannot be here, before torch is imported."""
-        super().__post_init__()
         object.__setattr__(self, "device", device_named(self.device))
         refuse_device(self.device)
+        super().__post_init__()
 
 
 def loaded(model: Model | str | Path, loading: Loading) -> Model:

@@ -16,9 +16,10 @@ from headscope.core.accumulators import halves
 from headscope.corpus import Example, Word
 from headscope.errors import InputError
 from headscope.model.batch import Batch
-from headscope.run.analysis import Scope, known_analyses
+from headscope.run.analysis import Scope
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import CLS, SEP, tiny_examples, tiny_network
+from headscope.run.known_analyses import known_analyses
 from reference import dependency
 from reference.extraction import Blocks
 

@@ -11,9 +11,9 @@ from headscope.analyses.distance.measure import BINS, QUANTILES
 from headscope.claims.head_labels import label_rules
 from headscope.model.batch import Batch
 from headscope.model.vocabulary import Vocabulary
-from headscope.run.analysis import known_analyses
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import tiny_examples
+from headscope.run.known_analyses import known_analyses
 from model.families.tiny import tiny
 from recorded import DECODER, claims, recorded
 from reference import distance

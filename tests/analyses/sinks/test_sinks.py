@@ -13,9 +13,10 @@ from headscope.analyses.sinks.figure import massive_table
 from headscope.analyses.sinks.measure import Sinks
 from headscope.claims.head_labels import label_rules
 from headscope.model.batch import Batch
-from headscope.run.analysis import Scope, known_analyses
+from headscope.run.analysis import Scope
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network
+from headscope.run.known_analyses import known_analyses
 from model.families.tiny import tiny
 from recorded import claims, reading, recorded
 from reference import sinks

@@ -15,14 +15,17 @@ has neither "no" nor "nobody". The other lists are ours;
 they leave out words that mostly mean something else, such as French "personne".
 """
 
+from __future__ import annotations
+
 import unicodedata
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from headscope.claims.question import Option
-from headscope.core.accumulators import Bools
-from headscope.corpus.document import Word
+
+if TYPE_CHECKING:
+    from headscope.core.accumulators import Bools
+    from headscope.corpus.document import Word
 
 WORDS = {
     language: tuple(words.split())
@@ -84,6 +87,8 @@ def plain(word: str) -> str:
 
 def word_types(words: Sequence[Word], negation: frozenset[str]) -> Bools:
     """[word, type] whether each word is of each of TYPES; negation from `negation_words`."""
+    import numpy as np  # here, as the question itself reads LANGUAGE above
+
     types = np.zeros((len(words), len(TYPES)), bool)
     penn = all(word.xpos in PENN for word in words if word.xpos)
     for at, word in enumerate(words):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.model.layer import LayerView
 
 _ALL = {"attention", "values", "projection", "residual"}
-# method → its name, its source, and what the model must let be seen (`analysis.MODEL_NEEDS`)
+# method → its name, its source, what the model must let be seen (`known_analyses.MODEL_NEEDS`)
 _METHODS: dict[str, tuple[str, str, set[str]]] = {
     "rollout": ("attention rollout", "Abnar & Zuidema 2020", {"attention"}),
     "weighted_norm": (

@@ -158,7 +158,7 @@ QUESTION = Question(
     shown={"change": ("share.heterogeneous",)},
     compared="Classes of maps",
     withheld=("confidence",),  # of the classifier
-    claims="classes:CLAIMS",
+    claims="claims:CLAIMS",
     marks={
         "vertical": ("sky", "s"),
         "diagonal": ("orange", "D"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.patterns.classes import NAMED
+from headscope.analyses.patterns.claims import NAMED
 from headscope.claims.card_part import MAPS, CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.claims.head_attention import TARGETS, attention_to, map_entropy, map_shares, spread
 from headscope.claims.reading import Reading

@@ -28,7 +28,7 @@ from headscope.experiments.comparison.paired_reading import (
 from headscope.experiments.comparison.similarity import Similarity, read_training
 from headscope.model.model import Model, file_sha256
 from headscope.run import corpus_run, manifest
-from headscope.run.analysis import LEADING, choose
+from headscope.run.analysis import LEADING
 from headscope.run.chosen_analyses import (
     annotated_analyses,
     is_long,
@@ -41,6 +41,7 @@ from headscope.run.compute import Reader, fastest_linears
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.execution import Execution
 from headscope.run.gather import merge_shard
+from headscope.run.known_analyses import choose
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.plan import encoder_for, make_plan

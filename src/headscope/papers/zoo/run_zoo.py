@@ -26,10 +26,10 @@ from headscope.papers.zoo.figure import save_figures
 from headscope.papers.zoo.listed_models import MODELS, ListedModel
 from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import render
-from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import atlas
 from headscope.run.control import NONE
 from headscope.run.execution import Execution
+from headscope.run.known_analyses import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.manifest_file import MANIFEST
