@@ -195,12 +195,12 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
     """How many lines hold of the model, and how many of these of an untrained network, too."""
     counts, total = outcome.counts, len(outcome.claims)
     held = {words: n for words in claim_engine.BEYOND.values() if (n := counts[words])}
-    asked, name = total - counts["not asked"], title_name(printable(outcome.model["name"]))
-    if not asked:
+    possible, name = total - counts["not asked"], title_name(printable(outcome.model["name"]))
+    if not possible:
         return f"Of {name}, none of {total} lines could be asked."
     how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
     return (
-        f"Of {name}, {sum(held.values())} of the {asked} lines that could be asked hold"
+        f"Of {name}, {sum(held.values())} of the {possible} lines that could be asked hold"
         f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
         f"{counts['cannot tell']} cannot be told."
     )
