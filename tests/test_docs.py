@@ -38,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUICK = ["--limit", "2", "--replicates", "3"]
 # What makes a command that a page shows take seconds.
 QUICKLY = {
-    **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "zoo")},
+    **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "evolve", "zoo")},
     "circuits": [
         "--length",
         "8",
@@ -143,6 +143,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.json").write_text(json.dumps(mine), "utf-8")
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(place_of("demo"))
+    for step in (100, 200):
+        place = checkpoint(folder / f"out/checkpoint-{step}", seed=step)
+        (place / "trainer_state.json").write_text(json.dumps({"global_step": step}))
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")
     gold_folder(folder / "DeEn")
     saved(folder / "my-translator")

@@ -98,7 +98,8 @@ def _of_trainer(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     every = [one for one in folder.iterdir() if one.is_dir() and _OF_TRAINER.fullmatch(one.name)]
-    if not every and not (folder / CONFIG).is_file():
+    is_one = (folder / CONFIG).is_file() or _OF_TRAINER.fullmatch(folder.name)
+    if not every and not is_one:
         names = sorted(one.name for one in folder.iterdir())[:MOST_NAMED]
         raise InputError(
             f"{folder} holds no checkpoint (found {', '.join(names) or 'nothing'}); wanted folders "

@@ -11,6 +11,8 @@ The run folder gets the runs of every measured step, and at the end results and 
 from __future__ import annotations
 
 import logging
+import math
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +54,7 @@ POINTS = 40  # ours: measured steps of a training, where they cost little enough
 MOST_COST = 0.04  # ours: share of the training time; of 5 % the rest is for what varies
 PREFIX = "headscope"
 COLLECTED = "headscope evolve {}"  # how a training that was killed is collected
+_STRANGE = re.compile(r"[^0-9A-Za-z_./ -]")
 WRAPPED = ("forward", "_original_forward")  # by accelerate
 SPLIT = {"is_fsdp_enabled": "FSDP", "is_deepspeed_enabled": "DeepSpeed"}
 FAULTS = (HeadscopeError, RuntimeError, ValueError, TypeError, OSError, ArithmeticError)
@@ -234,13 +237,15 @@ def numbers(
         known, names = metrics_of(trees), names_of(trees[0])
         for key in chosen_measures(trees, follow):
             values = known[key].estimate.value  # [layer, head]
-            logged[f"{PREFIX}/{key}/largest"] = float(np.nanmax(values))
-            logged[f"{PREFIX}/{key}/mean"] = float(np.nanmean(values))
+            logged[f"{key}/largest"] = float(np.nanmax(values))
+            logged[f"{key}/mean"] = float(np.nanmean(values))
             for layer, head in np.ndindex(*values.shape) if heads else ():
-                logged[f"{PREFIX}/{key}/{names.head(layer, head)}"] = float(values[layer, head])
+                logged[f"{key}/{names.head(layer, head)}"] = float(values[layer, head])
         for (_, name), having in sorted(labels_of(trees).items()):
-            logged[f"{PREFIX}/heads with a label/{name}"] = float(len(having))
-    return logged
+            logged[f"heads with a label/{name}"] = float(len(having))
+    # Trackers take no other signs in a name, and no NaN in JSON.
+    finite = {name: value for name, value in logged.items() if math.isfinite(value)}
+    return {f"{PREFIX}/{_STRANGE.sub('', name)}": value for name, value in finite.items()}
 
 
 @dataclass
