@@ -54,12 +54,12 @@ def evolve_command(options: _EvolveOptions) -> None:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    from headscope.claims.reading import run_findings
     from headscope.cli.terminal_output import size_of
+    from headscope.report.build import first_findings
 
     steps = run["evolution"]["step"].values
     yield f"{size_of(run.manifest['model'])}, {len(steps)} steps, {steps[0]:,} to {steps[-1]:,}"
-    yield from run_findings(run.tree)
+    yield from (one.text for one in first_findings(run.tree, {}))
 
 
 def _summary(run: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ EVOLUTION = Question(
     package=__name__,
     name="evolution",
     title="Over training",
-    place=307,
+    place=15,
     figures=(
         PicturePlan(
             name="evolution",
@@ -22,7 +22,7 @@ EVOLUTION = Question(
             text="Each line is one head. Coloured ones carry the label of the panel at some step; "
             "the dashed line is as far as a head without training comes. Where a line rises, the "
             "head learns.",
-            columns=2,
+            columns=3,
         ),
         PicturePlan(
             name="label_lives",

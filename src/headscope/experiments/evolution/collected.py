@@ -82,22 +82,29 @@ def with_controls(steps: Mapping[int, Trees]) -> dict[int, list[xr.DataTree]]:
     }
 
 
+def own_controls(steps: Mapping[int, Trees]) -> list[bool]:
+    """[step] whether a control was read at it."""
+    return [any(CONTROL in tree for tree in trees) for trees in steps.values()]
+
+
 def evolution(
-    steps: Mapping[int, Trees], wanted: Sequence[str] | None, names: Mapping[int, str]
+    steps: Mapping[int, Trees],
+    wanted: Sequence[str] | None,
+    names: Mapping[int, str],
+    own: Sequence[bool],
 ) -> xr.Dataset:
     """The group `evolution`: the chosen numbers and all labels of every head at every step.
 
-    steps   in order; what was measured of each
+    steps   in order; what was measured of each, `with_controls`
     wanted  keys of numbers per head; None: a few usual ones
     names   of the checkpoint of each step
+    own     whether its control was read at the step itself
     """
-    own = [any(CONTROL in tree for tree in trees) for trees in steps.values()]
-    held = with_controls(steps)
-    measures = chosen_measures(next(reversed(held.values())), wanted)
-    size = shape(next(iter(held.values()))[0])
+    measures = chosen_measures(next(reversed(list(steps.values()))), wanted)
+    size = shape(next(iter(steps.values()))[0])
     parts = list[tuple[list[Estimate], Float64]]()
     labels = list[dict[tuple[str, str], set[tuple[int, int]]]]()
-    for trees in held.values():
+    for trees in steps.values():
         with derived_once():
             parts.append(_numbers(trees, measures, size))
             labels.append(labels_of(trees))

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headscope.corpus import Corpus, demo_corpus
 from headscope.errors import InputError, ModelError, RunFolderError, one_line
 from headscope.experiments.evolution.checkpoints import ListedCheckpoint
-from headscope.experiments.evolution.collected import evolution
+from headscope.experiments.evolution.collected import evolution, own_controls, with_controls
 from headscope.experiments.evolution.measuring import (
     STEPS,
     StepMeasurement,
@@ -23,9 +24,11 @@ from headscope.experiments.evolution.measuring import (
     trees_of,
 )
 from headscope.experiments.evolution.settings import Followed, MadeInputs
+from headscope.experiments.trial.labels_of_run import groups_of
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.run.execution import Execution
+from headscope.run.experiment import BESIDE
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.settings import Settings, fingerprint
@@ -49,7 +52,7 @@ class EvolveJob:
     loading: Loading
     tokenizer: str | Path | None = None
 
-    @property
+    @cached_property
     def spec(self) -> dict[str, Any]:
         """Everything that decides the numbers, but the checkpoints, of which more may come."""
         made = asdict(MadeInputs.of(self.followed))
@@ -107,25 +110,25 @@ def evolve_run(
     begin: Callable[[str], None],
 ) -> Run:
     """The evolution of a request that is known to be right; a checkpoint that fails is left out."""
-    notes = list(left_out)
+    notes, failed = list(left_out), list[ModelError]()
     with evolution_in_progress(job) as progress:
         known = dict[str, str](progress.manifest["steps"])
-        first: Run | None = None
         for one in listed:
             begin(one.name)
             try:
                 model = load_checkpoint(one, job.loading, job.tokenizer)
             except ModelError as error:
-                if len(listed) == 1 or first is None:
-                    raise
+                failed.append(error)
                 notes.append(f"{one.name} is left out: {one_line(error)}")
                 continue
-            runs = job.measurement(model).of(model, one.step, control=job.control)
+            refuse_unlike(one.name, model, job.folder)
+            job.measurement(model).of(model, one.step, control=job.control)
             del model
-            first = first or runs[0]
-            refuse_unlike(one.name, runs[0], first)
             known[str(one.step)] = one.name
-        progress.manifest["steps"] = known
+            progress.manifest["steps"] = known
+            progress.save_manifest()
+        if len(failed) == len(listed):
+            raise failed[0]
         return collect(progress, job.followed.follow, notes)
 
 
@@ -146,9 +149,13 @@ def collect(
     names = {step: known.get(str(step), "") for step in steps}
     kept = [*dict.fromkeys([*last.get("notes", ()), *notes])]
     manifest = progress.manifest
-    manifest |= own | {"shards": 0, "analyses": ["evolution"], "notes": kept}
-    dataset = evolution(trees_of(steps), measures, names)
-    return progress.finish({"evolution": dataset}, title="headscope evolve")
+    trees = with_controls(trees_of(steps))
+    # The page is also that of the last checkpoint: its labels, its heads.
+    groups = {name: one for tree in trees[max(trees)] for name, one in groups_of(tree).items()}
+    analyses = sorted(name for name in groups if "/" not in name and name not in BESIDE)
+    manifest |= own | {"shards": 0, "analyses": ["evolution", *analyses], "notes": kept}
+    groups["evolution"] = evolution(trees, measures, names, own_controls(trees_of(steps)))
+    return progress.finish(groups, title="headscope evolve")
 
 
 def collected_again(folder: Path, measures: Sequence[str] | None = None) -> Run:

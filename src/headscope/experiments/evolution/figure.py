@@ -21,13 +21,13 @@ MOST_MARKED = 4  # heads that a panel names
 MOST_LIVES = 24  # rows of the picture of lives
 EARLY = 0.1  # of the training: with most steps before it the axis is logarithmic
 ROW, LIVES_BESIDE = 0.15, 0.75  # inches of a row, and of all else
-CONTROL = "a head without training, at most"
+CONTROL = "untrained, at most"
 
 
 def panels(run: Reading) -> list[Panel]:
     """One panel for each number that is followed."""
     return [
-        Panel(capital(str(name)), partial(_lines, run, at), height=0.72, legend=2)
+        Panel(capital(str(name)), partial(_lines, run, at), height=0.95, legend=2)
         for at, name in enumerate(run.data["measure_name"].values)
     ]
 
@@ -98,7 +98,7 @@ def _step_axis(axes: Axes, steps: Floats) -> None:
         axes.set_xscale("symlog", linthresh=max(1.0, float(steps[steps > 0][0])))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
     if len(steps) > 1:
         axes.set_xlim(steps[0], steps[-1])
@@ -110,17 +110,21 @@ def life_panels(run: Reading) -> list[Panel]:
     shown = _lives(run)
     if not shown:
         return []
-    beside = LIVES_BESIDE + ROW * len(shown)
+    beside = LIVES_BESIDE + ROW * min(len(shown), MOST_LIVES)
     return [Panel("Lives of labels", partial(_draw_lives, run), height=0.0, beside=beside)]
 
 
-def _lives(run: Reading) -> list[Spell]:
-    return lasting_spells(run.data)[:MOST_LIVES]
+def _lives(run: Reading) -> list[list[Spell]]:
+    """The lasting spells of each label of a head, in the order of their births."""
+    lives = dict[tuple[str, int, int], list[Spell]]()
+    for one in lasting_spells(run.data):
+        lives.setdefault((one.label, one.layer, one.head), []).append(one)
+    return list(lives.values())
 
 
 def life_caption(run: Reading) -> str:
     """How to read the bars."""
-    left = len(lasting_spells(run.data)) - len(_lives(run))
+    left = len(_lives(run)) - MOST_LIVES
     return (
         "A bar spans the steps at which a head has a label; its pale ends are the steps between "
         "which it is born, and goes. In the order of births; labels of a single step are left out."
@@ -130,15 +134,17 @@ def life_caption(run: Reading) -> str:
 
 
 def _draw_lives(run: Reading, axes: Axes) -> None:
-    shown, steps = _lives(run), run.data["step"].values.astype(float)
-    kinds = list(dict.fromkeys(one.kind for one in shown))
-    for row, one in enumerate(shown):
-        shade = color(SPARE_HUES[kinds.index(one.kind) % len(SPARE_HUES)])
-        born = one.born_by if one.born_after is None else one.born_after
-        gone = one.last if one.gone_by is None else one.gone_by
-        axes.barh(row, gone - born, left=born, height=0.62, color=shade, alpha=0.3, lw=0)
-        axes.barh(row, one.last - one.born_by, left=one.born_by, height=0.62, color=shade, lw=0)
-    names = [f"{run.names.head(one.layer, one.head)}  {one.label}" for one in shown]
+    shown, steps = _lives(run)[:MOST_LIVES], run.data["step"].values.astype(float)
+    kinds = list(dict.fromkeys(life[0].kind for life in shown))
+    for row, life in enumerate(shown):
+        shade = color(SPARE_HUES[kinds.index(life[0].kind) % len(SPARE_HUES)])
+        for one in life:
+            born = one.born_by if one.born_after is None else one.born_after
+            gone = one.last if one.gone_by is None else one.gone_by
+            axes.barh(row, gone - born, left=born, height=0.62, color=shade, alpha=0.3, lw=0)
+            width = one.last - one.born_by
+            axes.barh(row, width, left=one.born_by, height=0.62, color=shade, lw=0)
+    names = [f"{run.names.head(one.layer, one.head)}  {one.label}" for one, *_ in shown]
     axes.set_yticks(range(len(shown)), names)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     _step_axis(axes, steps)

@@ -124,13 +124,14 @@ def load_checkpoint(
     return load(listed.place, tokenizer=words, **how)
 
 
-def refuse_unlike(name: str, run: Run, first: Run) -> None:
-    """Raises InputError where a checkpoint has another shape than the first one."""
-    one, other = (
-        (each.manifest["model"]["layers"], each.manifest["model"]["heads"]) for each in (run, first)
-    )
-    if one != other:
-        raise InputError(unlike(name, one, first.manifest["model"]["name"], other))
+def refuse_unlike(name: str, model: Model | LanguageModel, folder: Path) -> None:
+    """Raises InputError for a model of another shape than the steps that are measured already."""
+    shape = (model.model if isinstance(model, LanguageModel) else model).shape
+    for place in sorted((folder / STEPS).glob("step-*"))[:1]:
+        other = (RunFolder(place).manifest() or {}).get("model", {})
+        wanted = other.get("layers"), other.get("heads")
+        if other and (shape.layers, shape.heads) != wanted:
+            raise InputError(unlike(name, (shape.layers, shape.heads), str(place), wanted))
 
 
 def measured_steps(folder: Path) -> dict[int, list[Run]]:

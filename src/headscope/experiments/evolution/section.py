@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from headscope.claims.reading import Reading
+from headscope.core.results import LIMITS
 from headscope.core.wording import by_unit, capital
 from headscope.experiments.evolution.spells import Spell, is_behind, lasting_spells, spells
 from headscope.page.sections import OpeningPlan, heading_of
@@ -47,37 +48,46 @@ def _count_finding(run: Reading, lasting: list[Spell]) -> str:
 
 
 def _births(run: Reading, lasting: list[Spell]) -> Iterator[str]:
-    """The first birth of each label, and what the head comes to."""
-    of_label = dict[str, list[Spell]]()
+    """The first birth of each label: in which heads, what the largest comes to, how many follow."""
+    of_label = dict[str, dict[tuple[int, int], Spell]]()
     for one in lasting:
-        if one.born_after is not None:
-            of_label.setdefault(one.label, []).append(one)
-    order = sorted(of_label.values(), key=lambda some: _measure_of(run, some[0].kind) is None)
-    for some in order[:MOST_KINDS]:
-        first = some[0]
-        others = [f"{run.names.head(one.layer, one.head)} {one.born}" for one in some[1:MOST_HEADS]]
-        more = f"; then {', '.join(others)}" * bool(others)
-        rest = len(some) - MOST_HEADS
-        more += f" and {rest} more" * (rest > 0)
-        name = run.names.head(first.layer, first.head)
-        yield f"{capital(first.label)} is born {first.born}, in {name}{_height(run, first)}{more}."
+        of_label.setdefault(one.label, {}).setdefault((one.layer, one.head), one)
+    born = [
+        [one for one in some.values() if one.born_after is not None] for some in of_label.values()
+    ]
+    born.sort(key=lambda some: not some or _measure_of(run, some[0].kind) is None)
+    for some in list(filter(None, born))[:MOST_KINDS]:
+        first = [one for one in some if one.born_by == some[0].born_by]
+        first.sort(key=lambda one: -_number(run, one)[0])
+        names = [run.names.head(one.layer, one.head) for one in first[:MOST_HEADS]]
+        rest = len(first) - MOST_HEADS
+        where = ", ".join([names[0] + _height(run, first[0]), *names[1:]])
+        where += f" and {rest} more" * (rest > 0)
+        later = len(some) - len(first)
+        more = f"; later in {later} more head{'s' * (later > 1)}" * (later > 0)
+        yield f"{capital(some[0].label)} is born {some[0].born}, in {where}{more}."
 
 
 def _height(run: Reading, spell: Spell) -> str:
-    """`, which comes to 92 % [90, 94] at step 2,000`; "" where its number is not followed."""
-    at = _measure_of(run, spell.kind)
+    """` (90 % [89, 90] at step 2,000)`: what it comes to; "" where its number is not followed."""
+    at, numbers = _measure_of(run, spell.kind), _number(run, spell)
     if at is None:
         return ""
-    steps = run.data["step"].values
-    when = int(np.flatnonzero(steps <= spell.last)[-1])
-    numbers = [
-        float(run.data["value" + end].values[when, at, spell.layer, spell.head])
-        for end in ("", "_ci_low", "_ci_high")
-    ]
     unit = str(run.data["unit"].values[at])
-    return f", which comes to {by_unit(numbers[0], numbers[1], numbers[2], unit)} at step " + (
-        f"{int(steps[when]):,}"
+    return f" ({by_unit(*numbers, unit)} at step {spell.last:,})"
+
+
+def _number(run: Reading, spell: Spell) -> tuple[float, float, float]:
+    """The number behind a label at the last step that has it, with its ends; else 0."""
+    at = _measure_of(run, spell.kind)
+    if at is None:
+        return 0.0, 0.0, 0.0
+    when = int(np.flatnonzero(run.data["step"].values == spell.last)[0])
+    value, low, high = (
+        float(run.data["value" + end].values[when, at, spell.layer, spell.head])
+        for end in ("", *LIMITS)
     )
+    return value, low, high
 
 
 def _measure_of(run: Reading, kind: str) -> int | None:
@@ -167,6 +177,7 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
 
 
 OPENING = OpeningPlan(
+    findings=lambda run: [said for said in findings(run) if said],
     heading=heading_of("What do the heads of ", " do over training?"),
     id="evolution",
     nothing="unlabelled",
