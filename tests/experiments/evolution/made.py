@@ -10,15 +10,22 @@ from transformers import Trainer
 
 import headscope as hs
 
-STEPS, EVERY, BATCH = 24, 4, 16
-FEW: dict[str, Any] = {"length": 8, "sequences": 10}
+STEPS, EVERY, BATCH = 24, 4, 64
+FEW: dict[str, Any] = {"length": 16, "sequences": 20}
 
 
 def taught(
     folder: Path, *, callback: dict[str, Any] | None = None, steps: int = STEPS, **more: Any
 ) -> Trainer:
     """A Trainer of a decoder of two layers, with a callback where that is asked for."""
-    teacher = trainer(folder, steps, seed=0, per_device_train_batch_size=BATCH, **more)
+    teacher = trainer(
+        folder,
+        steps,
+        seed=0,
+        per_device_train_batch_size=BATCH,
+        lr_scheduler_type="constant",
+        **more,
+    )
     if callback is not None:
         how: dict[str, Any] = {**FEW, "every": EVERY, "report": False, "control": "none"}
         teacher.add_callback(hs.HeadscopeCallback(teacher, **(how | callback)))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import headscope as hs
-from experiments.evolution.made import EVERY, STEPS, taught
+from experiments.evolution.made import EVERY, FEW, STEPS, taught
 from headscope.errors import InputError, ModelError, RunFolderError
 from headscope.experiments.evolution import trainer_callback
 from headscope.experiments.evolution.evolve import evolve
@@ -60,7 +60,7 @@ def test_what_is_measured_in_training_is_what_its_checkpoint_shows(
     teacher: Any, place: Path, tmp_path: Path
 ) -> None:
     run = hs.open_run(place / "run")
-    how: dict[str, Any] = {"sequences": 10, "length": 8, "control": "random"}
+    how: dict[str, Any] = {**FEW, "control": "random"}
     again = evolve([place / "whole"], output=tmp_path / "run", execution=STOCK, **how)
     both = [one["evolution"].sel(step=STEPS) for one in (run, again)]
     for name in ("value", "value_ci_low", "control_most"):

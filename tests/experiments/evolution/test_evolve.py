@@ -48,8 +48,7 @@ def test_numbers_and_labels_of_a_step_are_those_of_its_own_run(
 ) -> None:
     alone = circuits(
         str(trained / "checkpoint-16"),
-        sequences=10,
-        length=8,
+        **FEW,
         haystack=0,
         successors=False,
         composition=False,
