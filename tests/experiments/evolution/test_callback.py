@@ -138,7 +138,9 @@ def test_a_measurement_that_fails_is_noted_and_the_training_goes_on(
     assert one.state.global_step == 8
     run = hs.open_run(tmp_path / "run")
     assert run["evolution"]["step"].values.tolist() == [0, 8]
-    assert any("step 4 was not measured: CUDA out of memory" in note for note in run.notes)
+    assert any(
+        "step 4 was not measured: " in note and "out of memory" in note for note in run.notes
+    )
     assert "the training goes on" in caplog.text
 
 
@@ -198,7 +200,7 @@ def test_wrong_options_and_models_that_cannot_be_followed_are_refused_at_once(
 
 @pytest.mark.parametrize(
     ("costs", "every"),
-    [([2.0, 0.1], 25), ([2.0, 1.0], 25), ([2.0, 2.0], 100), ([30.0, 1.0], 1600)],
+    [([2.0, 0.1], 25), ([2.0, 1.0], 50), ([2.0, 2.0], 100), ([30.0, 1.0], 1600)],
 )
 def test_the_interval_is_as_short_as_the_cost_allows(costs: list[float], every: int) -> None:
     """1,000 steps of a second each; 4 % of them are 40 seconds."""

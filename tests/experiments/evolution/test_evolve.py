@@ -25,7 +25,7 @@ from made_models import small_bert
 
 STOCK = hs.Execution(linears="stock", threads=1)
 INDUCTION = "circuits.score.induction"
-HOW: dict[str, Any] = {**FEW, "execution": STOCK, "replicates": 10}
+HOW: dict[str, Any] = {**FEW, "execution": STOCK, "replicates": 20}
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,16 @@ def test_numbers_and_labels_of_a_step_are_those_of_its_own_run(
     trained: Path, followed: hs.Run
 ) -> None:
     alone = circuits(
-        str(trained / "checkpoint-16"),
+        str(trained / "checkpoint-24"),
         **FEW,
         haystack=0,
         successors=False,
         composition=False,
-        replicates=10,
+        replicates=20,
         control="random",
         execution=STOCK,
     )
-    at = followed["evolution"].sel(step=16)
+    at = followed["evolution"].sel(step=24)
     own = alone["circuits"]["score"].sel(circuit="induction").values
     np.testing.assert_array_equal(at["value"].sel(measure=INDUCTION).values, own)
     low = alone["circuits"]["score_ci_low"].sel(circuit="induction").values

@@ -134,6 +134,11 @@ def refuse_unlike(name: str, model: Model | LanguageModel, folder: Path) -> None
             raise InputError(unlike(name, (shape.layers, shape.heads), str(place), wanted))
 
 
+def step_folders(folder: Path, step: int) -> list[Path]:
+    """The run folders of a step that are there, finished or not."""
+    return sorted((folder / STEPS).glob(f"step-{step:08}*"))
+
+
 def measured_steps(folder: Path) -> dict[int, list[Run]]:
     """The finished runs of every step in the folder of an evolution, in order.
 

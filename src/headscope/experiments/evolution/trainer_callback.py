@@ -36,6 +36,7 @@ from headscope.experiments.evolution.collected import (
 )
 from headscope.experiments.evolution.evolve import with_analyses
 from headscope.experiments.evolution.evolving import EvolveJob, collect, evolution_in_progress
+from headscope.experiments.evolution.measuring import measured_steps, step_folders, trees_of
 from headscope.experiments.evolution.settings import Followed
 from headscope.model.language_model import CAUSAL, LanguageModel
 from headscope.model.model import Model, load
@@ -60,7 +61,7 @@ SPLIT = {"is_fsdp_enabled": "FSDP", "is_deepspeed_enabled": "DeepSpeed"}
 FAULTS = (HeadscopeError, RuntimeError, ValueError, TypeError, OSError, ArithmeticError)
 
 
-class HeadscopeCallback(TrainerCallback):  # type: ignore[misc]
+class HeadscopeCallback(TrainerCallback):
     """Follows every head of a model while a Trainer trains it.
 
     trainer   whose model it is; its `processing_class` is the tokenizer unless one is named, and
@@ -112,7 +113,8 @@ class HeadscopeCallback(TrainerCallback):  # type: ignore[misc]
             control,
             Loading(),
         )
-        self.progress, self.first = Progress(), None
+        self.progress = Progress()
+        self.first: Sequence[xr.DataTree] | None = None  # of the first measured step
         _refuse_split(trainer)
         with as_it_is(trainer.model) as network:
             self._model(network)
@@ -129,7 +131,8 @@ class HeadscopeCallback(TrainerCallback):  # type: ignore[misc]
             every = self.every or run.manifest.get("every")
         base = max(1, state.max_steps // POINTS)
         self.progress = Progress(time.monotonic(), state.global_step, base, every)
-        if self.progress.is_due(state.global_step):
+        known = step_folders(self.job.folder, state.global_step)
+        if self.progress.is_due(state.global_step) and not (state.global_step and known):
             self._measure(state, control, self.job.control, begins=True)
 
     def on_step_end(
@@ -200,8 +203,8 @@ class HeadscopeCallback(TrainerCallback):  # type: ignore[misc]
         start, step = time.monotonic(), state.global_step
         with as_it_is(self.trainer.model) as network:
             model = self._model(network)
-            how = {"control": held_against, "overwrite": not begins}
-            runs = self.job.measurement(model).of(model, step, **how)
+            measurement = self.job.measurement(model)
+            runs = measurement.of(model, step, control=held_against, overwrite=not begins)
         with evolution_in_progress(self.job) as run:
             run.manifest["steps"][str(step)] = "in training"
             run.save_manifest()
@@ -219,8 +222,11 @@ class HeadscopeCallback(TrainerCallback):  # type: ignore[misc]
 
     def _held(self, step: int, trees: list[xr.DataTree]) -> Sequence[xr.DataTree]:
         """The results of a step with a control: its own, or that of the first measured step."""
-        if self.first is None or CONTROL in trees[0]:
+        if CONTROL in trees[0]:
             self.first = trees
+        if self.first is None:  # a resumed training: the step was measured before
+            before = trees_of(measured_steps(self.job.folder)).values()
+            self.first = next((some for some in before if CONTROL in some[0]), trees)
         return with_controls({step - 1: self.first, step: trees})[step]
 
 
@@ -288,7 +294,7 @@ class Progress:
 
 
 @contextmanager
-def as_it_is(network: PreTrainedModel) -> Iterator[PreTrainedModel]:
+def as_it_is(network: Any) -> Iterator[PreTrainedModel]:
     """Inside the context the network without what a Trainer has wrapped around `forward`.
 
     With mixed precision that casts, and a copy of the network would still call the original.
