@@ -61,7 +61,7 @@ def labels_of(trees: Trees) -> dict[tuple[str, str], set[tuple[int, int]]]:
 
 
 def with_controls(steps: Mapping[int, Trees]) -> dict[int, list[xr.DataTree]]:
-    """The same, where a run without a control is held against that of the last step that has one.
+    """The same, where a run without a control gets that of the last step that has one.
 
     Untrained networks of one architecture differ between steps only in the scale of their weights;
     while a training goes on, to measure them at each step would cost more than all the rest.
@@ -167,7 +167,7 @@ def _coordinates(
 def _numbers(
     trees: Trees, measures: Sequence[str], size: tuple[int, int]
 ) -> tuple[list[Estimate], Float64]:
-    """Of each measure its estimate [layer, head]; [measure, end] least and largest of the control.
+    """Each measure’s estimate [layer, head]; [measure, end] least and largest of the control.
 
     A number that a step lacks, as all of it is undefined there, is NaN.
     """
