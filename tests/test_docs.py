@@ -518,6 +518,15 @@ def test_the_python_of_the_compare_page_runs(desk: Path) -> None:
     assert (names["run"]["similarity"]["cosine"] == 1).all()  # type: ignore[index]
 
 
+def test_the_python_of_the_evolve_page_runs(desk: Path) -> None:
+    """The second block; the first one is run with Trainers by the tests of the callback."""
+    attach, of_checkpoints = blocks(ROOT / "docs/evolve.md", "python")
+    assert "hs.HeadscopeCallback(trainer" in attach
+    names: dict[str, object] = {"hs": __import__("headscope")}
+    exec(compile(of_checkpoints, "evolve.md", "exec"), names)
+    assert (desk / "heads-over-training" / "report.html").is_file()
+
+
 def test_the_python_of_the_page_on_large_models_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/long-and-large.md", "python"):

@@ -25,7 +25,7 @@ def training(tmp_path):
 def test_it_follows_a_trainers_folder_and_names_what_it_leaves_out(headscope, training):
     done = headscope("evolve", "out", *SMALL, "-o", "run", "--no-report")
     assert done.code == 0, done.err
-    assert "BertModel: 2 layers × 4 heads, 2 steps, 10 to 20" in done.out
+    assert "2 layers × 4 heads, 2 steps, 10 to 20" in done.out
     assert "note: out/checkpoint-30 is left out: it is half written" in done.out
     assert "results: run/atlas.nc" in done.out
     (training / "checkpoint-30" / "trainer_state.json").write_text('{"global_step": 30}')

@@ -1,7 +1,6 @@
 """What heads do over training, checkpoint by checkpoint: `headscope evolve`.
 
-    from headscope.experiments.evolution.evolve import evolve
-    run = evolve(["out"], output="heads")  # out: a Trainer's folder with checkpoint-N
+    run = hs.HeadscopeCallback.evolve(["out"], output="heads")  # a Trainer's folder
     run["evolution"]["value"].sel(measure="circuits.score.induction")
 
 Nothing heavy is imported before the request is known to be right; `evolving` computes.
