@@ -12,18 +12,21 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.utils.data import Dataset
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
     Trainer,
     TrainingArguments,
+    default_data_collator,
 )
 
 import headscope as hs
@@ -40,7 +43,7 @@ BATCH, RATE, STEPS = 64, 3e-3, 2000
 LENGTH, WANTED = 16, 0.9
 
 
-def walks(count: int, *, seed: int) -> list[dict[str, Any]]:
+def walks(count: int, *, seed: int | Sequence[int]) -> list[dict[str, Any]]:
     """[BOS x_1 x_2 …]: each token has one successor in an input, but for jumps; so no distance, and
     no place, tells what comes. Asked are the tokens that came after the same token before.
     """
@@ -66,8 +69,21 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def trained(steps: int, *, seed: int) -> LanguageModel:
-    """A GPT-2 after so many steps."""
+class Walks(Dataset[dict[str, Any]]):
+    """Walks for so many steps; each is drawn by its number alone."""
+
+    def __init__(self, steps: int, *, seed: int) -> None:
+        self.count, self.seed = steps * BATCH, seed
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return walks(1, seed=(self.seed, at))[0]
+
+
+def decoder(*, seed: int) -> GPT2LMHeadModel:
+    """A GPT-2 of two layers of four heads, before it learns."""
     torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=WORDS + 1,
@@ -82,25 +98,40 @@ def trained(steps: int, *, seed: int) -> LanguageModel:
         bos_token_id=0,
         eos_token_id=0,
     )
-    network = GPT2LMHeadModel(config)
+    return GPT2LMHeadModel(config)
+
+
+def trainer(folder: str | Path, steps: int, *, seed: int, **more: Any) -> Trainer:
+    """A Trainer that teaches such a decoder; `more` goes to its arguments."""
+    arguments: dict[str, Any] = {
+        "max_steps": steps,
+        "per_device_train_batch_size": BATCH,
+        "learning_rate": RATE,
+        "warmup_steps": steps // 20,
+        "weight_decay": 0.1,
+        "lr_scheduler_type": "cosine",
+        "seed": seed,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "logging_strategy": "no",
+        "use_cpu": True,
+    }
+    return Trainer(
+        decoder(seed=seed),
+        TrainingArguments(str(folder), **(arguments | more)),
+        train_dataset=Walks(steps, seed=seed),
+        data_collator=default_data_collator,
+        processing_class=tokenizer(),
+    )
+
+
+def trained(steps: int, *, seed: int) -> LanguageModel:
+    """That decoder after so many steps."""
     with tempfile.TemporaryDirectory() as folder, quietly():
-        arguments = TrainingArguments(
-            folder,
-            max_steps=steps,
-            per_device_train_batch_size=BATCH,
-            learning_rate=RATE,
-            warmup_steps=steps // 20,
-            weight_decay=0.1,
-            lr_scheduler_type="cosine",
-            seed=seed,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            logging_strategy="no",
-            use_cpu=True,
-        )
-        Trainer(network, arguments, train_dataset=walks(steps * BATCH, seed=seed)).train()
-    return LanguageModel(load(network.eval(), tokenizer=tokenizer()), "causal")
+        teacher = trainer(folder, steps, seed=seed)
+        teacher.train()
+    return LanguageModel(load(teacher.model.eval(), tokenizer=tokenizer()), "causal")
 
 
 def report(found: xr.Dataset) -> list[str]:

@@ -118,15 +118,18 @@ def no_control():
         return
     from headscope.cli.atlas import atlas_command
     from headscope.cli.compare import compare_command
+    from headscope.cli.evolve import evolve_command
     from headscope.cli.reproduce import reproduce_command
     from headscope.cli.zoo import zoo_command
     from headscope.experiments.comparison.compare import CompareRequest
+    from headscope.experiments.evolution.evolve import EvolveRequest
     from headscope.papers.zoo.zoo import ZooRequest
     from headscope.run.atlas import AtlasRequest
 
-    commands = (atlas_command, compare_command, zoo_command, reproduce_command)
+    commands = (atlas_command, compare_command, evolve_command, zoo_command, reproduce_command)
     options = [next(p for p in command.params if p.name == "control") for command in commands]
-    calls = [kind.__init__.__kwdefaults__ for kind in (AtlasRequest, CompareRequest, ZooRequest)]
+    kinds = (AtlasRequest, CompareRequest, EvolveRequest, ZooRequest)
+    calls = [kind.__init__.__kwdefaults__ for kind in kinds]
     usual = {option.default for option in options} | {defaults["control"] for defaults in calls}
     for option in options:
         option.default = "none"

@@ -38,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUICK = ["--limit", "2", "--replicates", "3"]
 # What makes a command that a page shows take seconds.
 QUICKLY = {
-    **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "zoo")},
+    **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "evolve", "zoo")},
     "circuits": [
         "--length",
         "8",
@@ -143,6 +143,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.json").write_text(json.dumps(mine), "utf-8")
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(place_of("demo"))
+    for step in (100, 200):
+        place = checkpoint(folder / f"out/checkpoint-{step}", seed=step)
+        (place / "trainer_state.json").write_text(json.dumps({"global_step": step}))
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")
     gold_folder(folder / "DeEn")
     saved(folder / "my-translator")
@@ -513,6 +516,15 @@ def test_the_python_of_the_compare_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/compare.md", "python"):
         exec(compile(block, "compare.md", "exec"), names)
     assert (names["run"]["similarity"]["cosine"] == 1).all()  # type: ignore[index]
+
+
+def test_the_python_of_the_evolve_page_runs(desk: Path) -> None:
+    """The second block; the first one is run with Trainers by the tests of the callback."""
+    attach, of_checkpoints = blocks(ROOT / "docs/evolve.md", "python")
+    assert "hs.HeadscopeCallback(trainer" in attach
+    names: dict[str, object] = {"hs": __import__("headscope")}
+    exec(compile(of_checkpoints, "evolve.md", "exec"), names)
+    assert (desk / "heads-over-training" / "report.html").is_file()
 
 
 def test_the_python_of_the_page_on_large_models_runs(desk: Path) -> None:

@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Execution": "headscope.run.execution",
+    "HeadscopeCallback": "headscope.experiments.evolution.trainer_callback",
     "HeadscopeError": "headscope.errors",
     "Instrument": "headscope.model.instrument",
     "Model": "headscope.model.model",

@@ -20,6 +20,7 @@ from headscope.experiments.circuits.patching import patch_heads as patch_heads
 from headscope.experiments.circuits.prompt_page import view_prompts as view_prompts
 from headscope.experiments.circuits.switched_off import switch_off as switch_off
 from headscope.experiments.comparison.compare import compare as compare
+from headscope.experiments.evolution.trainer_callback import HeadscopeCallback as HeadscopeCallback
 from headscope.experiments.finetune.finetune import finetune as finetune
 from headscope.experiments.importance.importance import importance as importance
 from headscope.experiments.probes.probe import probe as probe

@@ -102,6 +102,7 @@ reproduce clark2019 --data text=missing.txt | reproduce clark2019 --substitutes 
 atlas demo --demo --max-length 513 | compare demo demo --demo --max-length 513
 explain demo --demo --max-length 513 | explain demo --demo --shares 0
 explain demo --demo --rules missing.json
+evolve missing --demo | evolve 1=demo 1=demo --demo | evolve 1=demo --analyses surfce
 trial missing --demo | trial demo --demo --inputs 3
 importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 """
@@ -121,6 +122,7 @@ def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_import
         "finetune",
         "explain",
         "trial",
+        "evolve",
     }
     lines = [[*line, *(["-o", "out"] if line[0] in places else [])] for line in lines]
     imported = imported_by(lines, heavy, tmp_path, ends=2)

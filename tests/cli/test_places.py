@@ -49,6 +49,7 @@ WRITING = {
         *SMALL,
     ),
     "zoo": ("model", *TEXT, "--analyses", "entropy", *SMALL),
+    "evolve": ("1=model", "2=other", *TEXT, "--analyses", "entropy", *SMALL),
     "reproduce": ("kobayashi2020", "--model", "model"),
     "circuits": (
         "decoder",

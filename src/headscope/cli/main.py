@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "Replay heads by rules: how much of them do rules do?",
     "prune": "Remove heads that a task can do without.",
     "compare": "What fine-tuning changes in the heads of a model.",
+    "evolve": "Heads over training: when is each label born?",
     "reproduce": "A paper’s tables: published beside ours.",
     "probe": "How much syntax probes find in attention.",
     "zoo": "Which claims hold for which of several models?",

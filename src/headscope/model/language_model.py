@@ -139,6 +139,7 @@ def load_language_model(
     revision: str | None = None,
     trust_remote_code: bool = False,
     kind: str | None = None,
+    tokenizer: Any = None,
 ) -> LanguageModel:
     """A checkpoint with its language-model head, in evaluation mode.
 
@@ -154,7 +155,8 @@ def load_language_model(
     weights.refuse_incomplete(path, missing)
     digest = source.weights_sha256(network)
     doubts = source.doubts(network)
-    model = Model(network, source.tokenizer, source.name, source.commit, digest, doubts=doubts)
+    words = tokenizer or source.tokenizer
+    model = Model(network, words, source.name, source.commit, digest, doubts=doubts)
     return LanguageModel(checked(model), kind)
 
 
