@@ -74,6 +74,8 @@ class Encoder:
                   text where spaces change them (byte-level BPE, sentencepiece), else alone
                   (WordPiece)
     seed          decides where packed windows are split in two
+    start         of a decoder beside an encoder, the token that its inputs start with, in place of
+                  the sign that closes a text
 
     `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
     every passage is in exactly one example, or its passage is counted as skipped.
@@ -91,6 +93,7 @@ class Encoder:
         segment_ids: Literal["auto", "zeros"] = "auto",
         word_tokens: Literal["auto", "text", "alone"] = "auto",
         seed: int = 0,
+        start: int | None = None,
     ) -> None:
         check_choice("long", long, *LONG)
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
@@ -112,7 +115,7 @@ class Encoder:
         self._words = self.reader.running_words if running else self.reader.words
         self.long = long
         self.segments = has_segments and segment_ids == "auto"
-        self.seed = seed
+        self.seed, self.start = seed, start
         self.counts = EncodeCounts()
 
     def encode(self, document: Document) -> list[Example]:
@@ -131,6 +134,8 @@ class Encoder:
                 examples += windowed
             else:
                 examples += [e for passage in group for e in self._alone(document, passage)]
+        if self.start is not None:
+            examples = [example.started(self.start) for example in examples]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
         for example in examples:

@@ -50,6 +50,17 @@ class ModelOfRun:
         """How its model is loaded: by the same revision, unless another is wanted."""
         return replace(loading, revision=loading.revision or self.model["revision"] or None)
 
+    def stack_with(self, wish: str | None) -> str | None:
+        """The stack of its model that it read, where that is the decoder beside an encoder.
+
+        raises  InputError where another one is wanted
+        """
+        if wish not in (None, own := str(self.model["stack"])):
+            raise InputError(
+                f"{self.place} read the {own}; wanted no --stack, or a run of the {wish}"
+            )
+        return own if "encoder_reads" in self.model else None
+
     @contextmanager
     def loading_its_model(self) -> Iterator[None]:
         """Inside the context a ModelError says whose model it is: it may be gone."""
