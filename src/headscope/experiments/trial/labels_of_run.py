@@ -141,14 +141,15 @@ def _own_hypotheses(
 
 
 def _scored(source: ModelOfRun, model: Any, loading: Loading) -> ScoredModel:
-    """The run's model, with its language-model head if it is a decoder's."""
+    """The run's model and stack, with its language-model head if it is a decoder's."""
+    stack = source.stack_with(None)
     if model is None:
         model, loading = source.model["name"], source.loading(loading)
     with source.loading_its_model():
         try:
-            scored = scored_model(model, None, loading)
+            scored = scored_model(model, None, loading, stack)
         except InputError:  # a classifier whose answers are not one of several classes
-            scored = scored_model(model, VECTORS, loading)
+            scored = scored_model(model, VECTORS, loading, stack)
     source.refuse_other(scored.model)
     return scored if scored.kind == CAUSAL else ScoredModel(scored.body, VECTORS)
 
