@@ -182,7 +182,7 @@ class Example:
         """As a decoder reads it: behind the token `start`, and without the sign that closes it."""
         end = len(self) - bool(self.special[-1:].any())
         firsts = {"input_ids": start, "segment_ids": 0, "special": True, "word_index": -1}
-        parts = {
+        parts: dict[str, Any] = {
             name: np.concatenate([np.full(1, first, own.dtype), own[:end]])
             for name, first in firsts.items()
             if (own := getattr(self, name)) is not None

@@ -19,7 +19,7 @@ from headscope.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-DECODER, STACKS = "decoder", ("encoder", "decoder")
+DECODER = "decoder"
 READS = "the same text"  # the encoder
 
 
@@ -84,12 +84,13 @@ def alike(part: PreTrainedModel, network: PreTrainedModel) -> PreTrainedModel:
 
 def _as(network: PreTrainedModel, start: int, closing: int) -> PreTrainedModel:
     same = copy.copy(network)  # another object with the same modules
-    same.__class__ = _class_of(type(network), start, closing)
+    own: Any = type(network)
+    same.__class__ = _class_of(own, start, closing)
     return same
 
 
 @cache
-def _class_of(own: type, start: int, closing: int) -> type[PreTrainedModel]:
+def _class_of(own: Any, start: int, closing: int) -> type[PreTrainedModel]:
     """The class of a network and ReadsByDecoder; it has the name and place of the former, by which
     transformers and tables of families know it.
     """

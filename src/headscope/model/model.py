@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -43,6 +43,8 @@ from headscope.model.wrapped import network_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from headscope.model.request import Stack
 
 __all__ = ["DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
@@ -298,7 +300,7 @@ def load(
     device_map: DeviceMap = None,
     tp_plan: str | None = None,
     trust_remote_code: bool = False,
-    stack: Literal["encoder", "decoder"] | None = None,
+    stack: Stack | None = None,
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
@@ -345,7 +347,7 @@ def load(
     return of_stack(made, stack)
 
 
-def of_stack(model: Model, stack: str | None) -> Model:
+def of_stack(model: Model, stack: Stack | None) -> Model:
     """The model with this stack looked at, see `load`; None: as it is."""
     if stack is None or stack == model.shape.stack:
         return model

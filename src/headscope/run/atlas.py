@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
-from headscope.model.request import model_place, refuse_length
+from headscope.model.request import Stack, model_place, refuse_length
 from headscope.run.execution import Execution, control_option, run_option
 from headscope.run.processes import taking_part
 from headscope.run.settings import CorpusSettings, Settings
@@ -46,7 +46,7 @@ class AtlasRequest(CorpusRequest, kw_only=False):
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
     _: KW_ONLY
-    stack: Literal["encoder", "decoder"] | None = stack_option(heading="The model", before="device")
+    stack: Stack | None = stack_option(heading="The model", before="device")
     output: str | Path | None = run_option("atlas-{model}", before="batch_tokens")
     frequency: str | Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.",

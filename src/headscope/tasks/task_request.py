@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.core.options import Options, flag, option
 from headscope.errors import InputError
-from headscope.model.request import DEVICE_NAMES, device_named, refuse_device
+from headscope.model.request import DEVICE_NAMES, Stack, device_named, refuse_device
 from headscope.tasks.task import Task, find_task, known_task, own_task
 
 if TYPE_CHECKING:  # the examples are read before torch is imported
@@ -106,7 +106,7 @@ def stack_option(**kind: Any) -> Any:
     )
 
 
-def loaded(model: Model | str | Path, loading: Loading, stack: str | None = None) -> Model:
+def loaded(model: Model | str | Path, loading: Loading, stack: Stack | None = None) -> Model:
     """A model loaded by name, or the given one; InputError for loading options with the latter.
 
     stack  which is looked at, see `load`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import headscope as hs
 from experiments.importance.made import language_model
@@ -19,6 +20,7 @@ from headscope.errors import ModelError
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.replacements import replacing
 from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.trial.figure import caption, panels
 from headscope.experiments.trial.hypotheses import Hypothesis
 from headscope.experiments.trial.queries import THERE, queries_of
 from headscope.experiments.trial.result import trial_result
@@ -135,6 +137,24 @@ def test_a_masked_language_model_is_tried_by_its_loss_and_the_page_says_so(atlas
     assert shown is not None
     assert "rise of the mean loss of an input’s masked tokens" in shown.caption
     assert run["trial"]["loss"].attrs["long_name"].startswith("rise of the loss of masked tokens")
+
+
+def test_effects_in_nats_are_drawn_in_nats(atlas) -> None:
+    run = trial(atlas, corpus=TEXTS, rules=MINE, **FEW)
+    tree, question = run.tree.copy(deep=True), named("trial")
+    assert question is not None
+    data = tree["trial"].to_dataset()
+    data["kind"] = data["kind"].copy(data=np.full(data["kind"].shape, "previous"))  # as labels
+    tree["trial"].dataset = data
+    reading = Reading(tree, question)
+    axes = Figure().subplots()
+    (panel,) = panels(reading)
+    panel.draw(axes)
+    assert axes.get_ylabel() == "effect where it applies (nats)"
+    effects = [float(one) for one in data["effect"] if np.isfinite(one)]
+    assert axes.get_ylim()[0] <= min(0, *effects)
+    assert axes.get_ylim()[1] >= max(effects)
+    assert "rise of the mean loss" in caption(reading)
 
 
 def test_vectors_are_compared_where_they_are_wanted_or_there_is_no_head(atlas) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
 from headscope.experiments.replay.of_atlas import atlas_of, model_or_run
 from headscope.experiments.replay.rule_file import read_rules
 from headscope.experiments.replay.settings import ReplaySettings
-from headscope.model.request import refuse_length
+from headscope.model.request import Stack, refuse_length
 from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import Loading, stack_option
 
@@ -41,7 +41,7 @@ class ReplayRequest(ReplaySettings, Loading, kw_only=False):
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
     _: KW_ONLY
-    stack: Literal["encoder", "decoder"] | None = stack_option(heading="The model", before="device")
+    stack: Stack | None = stack_option(heading="The model", before="device")
     output: str | Path | None = run_option("explain-{model}", before="batch_tokens")
     rules: str | Path | Mapping[str, Any] | None = option(
         "JSON of your own rules, tried beside those that are chosen: see docs/explain.md.",

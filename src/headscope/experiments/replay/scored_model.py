@@ -10,7 +10,7 @@ from headscope.errors import InputError, ModelError
 from headscope.experiments.replay import scores
 from headscope.experiments.replay.scores import ANSWERS, VECTORS
 from headscope.model.checkpoint import Checkpoint, quietly
-from headscope.model.decoder_stack import DECODER, alike
+from headscope.model.decoder_stack import alike
 from headscope.model.language_model import (
     CAUSAL,
     MASKED,
@@ -19,6 +19,7 @@ from headscope.model.language_model import (
     load_language_model,
 )
 from headscope.model.model import Model, of_stack
+from headscope.model.request import Stack
 from headscope.tasks.task import own_task
 from headscope.tasks.task_model import class_names, load_for_task, with_task_head
 from headscope.tasks.task_request import Loading, language_model, loaded
@@ -35,7 +36,8 @@ class ScoredModel:
     def body(self) -> Model:
         """The model without its head."""
         own = self.model
-        body: Any = alike(own.network.base_model, own.network)
+        base: Any = own.network.base_model
+        body = alike(base, own.network)
         if body is own.network:
             return own
         return Model(body, own.tokenizer, own.name, own.revision, own.sha256)
@@ -45,7 +47,7 @@ def scored_model(
     model: LanguageModel | Model | str | Path,
     score: str | None,
     loading: Loading,
-    stack: str | None = None,
+    stack: Stack | None = None,
 ) -> ScoredModel:
     """The model with its head where the score needs it.
 
@@ -54,10 +56,10 @@ def scored_model(
     raises  ModelError as `load`; also for a loss or answers without such a head, for a model that
             does not choose one class, and for a model whose attention can be read only
     """
-    own = model.model if isinstance(model, LanguageModel) else model
-    if isinstance(own, Model) and own.start is not None:
-        stack = stack or DECODER
-    if stack == DECODER and _config(model, loading).is_encoder_decoder:
+    read = model.model if isinstance(model, LanguageModel) else model
+    if isinstance(read, Model) and read.start is not None:
+        stack = stack or "decoder"
+    if stack == "decoder" and _config(model, loading).is_encoder_decoder:
         made = _of_decoder(model, score, loading)
     else:
         made = _scored(model, score, loading)
@@ -71,7 +73,8 @@ def _of_decoder(
 ) -> ScoredModel:
     """The same of the decoder of an encoder-decoder, whose loss is that of the text it reads."""
     if isinstance(model, Model) and model.load_options is not None and score != VECTORS:
-        model, loading = model.name, Loading(**model.head_options)
+        loading = Loading(**model.head_options)
+        model = model.name
     if isinstance(model, str | Path):
         classes = " ".join(_config(model, loading).architectures or [])
         wants = score or ("loss" if any(ending in classes for ending in WRITTEN) else VECTORS)
@@ -80,7 +83,7 @@ def _of_decoder(
             if wants == VECTORS
             else load_language_model(model, **asdict(loading), kind="written")
         )
-    own = of_stack(model.model if isinstance(model, LanguageModel) else model, DECODER)
+    own = of_stack(model.model if isinstance(model, LanguageModel) else model, "decoder")
     head = own.network.get_output_embeddings()  # type: ignore[no-untyped-call]
     if score == VECTORS and head is not None and own.network.base_model is own.network:
         raise ModelError(

@@ -77,7 +77,7 @@ class Outputs(PassedModel):
             self.head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
         if objective is not None:
             every = zip(examples, objective.asked, objective.right, strict=True)
-            self.asked = {(one.document, one.id): asked for one, *asked in every}
+            self.asked = {(one.document, one.id): (at, right) for one, at, right in every}
         short, long = min(examples, key=len), max(examples, key=len)
         self.norm = self._final_norm(self.model.batch([short, short])) if decoder else None
         self.kind_of_pass = MaskedPass if self.asked else MovedPass
