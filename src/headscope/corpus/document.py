@@ -178,7 +178,7 @@ class Example:
         index = None if self.word_index is None else self.word_index[:tokens]
         return replace(self, **parts, word_index=index)
 
-    def started(self, start: int) -> "Example":
+    def started(self, start: int) -> Example:
         """As a decoder reads it: behind the token `start`, and without the sign that closes it."""
         end = len(self) - bool(self.special[-1:].any())
         firsts = {"input_ids": start, "segment_ids": 0, "special": True, "word_index": -1}
