@@ -178,17 +178,6 @@ class Example:
         index = None if self.word_index is None else self.word_index[:tokens]
         return replace(self, **parts, word_index=index)
 
-    def started(self, start: int) -> Example:
-        """As a decoder reads it: behind the token `start`, and without the sign that closes it."""
-        end = len(self) - bool(self.special[-1:].any())
-        firsts = {"input_ids": start, "segment_ids": 0, "special": True, "word_index": -1}
-        parts: dict[str, Any] = {
-            name: np.concatenate([np.full(1, first, own.dtype), own[:end]])
-            for name, first in firsts.items()
-            if (own := getattr(self, name)) is not None
-        }
-        return replace(self, **parts)
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class MemoryCorpus(Displayed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class Encoder:
             else:
                 examples += [e for passage in group for e in self._alone(document, passage)]
         if self.start is not None:
-            examples = [example.started(self.start) for example in examples]
+            examples = [_started(example, self.start) for example in examples]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
         for example in examples:
@@ -322,3 +322,15 @@ def _portions(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _packable(passage: Passage) -> bool:
     return passage.packable and passage.text is not None and passage.text_pair is None
+
+
+def _started(example: Example, start: int) -> Example:
+    """As a decoder reads it: behind the token `start`, and without the sign that closes it."""
+    end = len(example) - bool(example.special[-1:].any())
+    firsts = {"input_ids": start, "segment_ids": 0, "special": True, "word_index": -1}
+    parts: dict[str, Any] = {
+        name: np.concatenate([np.full(1, first, own.dtype), own[:end]])
+        for name, first in firsts.items()
+        if (own := getattr(example, name)) is not None
+    }
+    return replace(example, **parts)

@@ -78,13 +78,13 @@ def test_an_effect_is_the_rise_of_the_loss_of_masked_tokens_for_each_query(place
     rng, read = generator(0, "queries", PREVIOUS, str(at)), of._read(example)
     there = queries_of(rows_of([of.by_name[PREVIOUS]], read)[0], read, rng)[THERE]
 
-    def moved(call):
+    def moved(call, heads):
         rows = call.attention.clone()
         for query, own in zip(there.queries, torch.from_numpy(there.keys), strict=True):
             row = rows[0, 1, int(query)]
             free = ~own
             rows[0, 1, int(query)] = row * free + row[own].sum() * free / free.sum()
-        return rows
+        return rows[:, heads]
 
     ids = torch.from_numpy(example.input_ids)[None]
     places, right = asked.objective.asked[at], torch.from_numpy(asked.objective.right[at])
