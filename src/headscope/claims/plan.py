@@ -18,7 +18,11 @@ Words = str | Callable[[Reading], str]
 NOT_RUN = "Not part of this run."
 Choice = Mapping[str, Any]
 CHANGES, COPIES, NOTHING = "changes", "copies", "nothing"  # what a label expects of its trial
-OWN_KEYS = "what the head itself attends to most"  # in the place of a rule, where a label has none
+# In the place of a rule, where a label has none.
+OWN = OWN_KEYS, OWN_NEXT = (
+    "what the head itself attends to most",
+    "what comes next, where the head itself attends to it most",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

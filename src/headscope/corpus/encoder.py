@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -74,6 +74,8 @@ class Encoder:
                   text where spaces change them (byte-level BPE, sentencepiece), else alone
                   (WordPiece)
     seed          decides where packed windows are split in two
+    start         of a decoder beside an encoder, the token that its inputs start with, in place of
+                  the sign that closes a text
 
     `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
     every passage is in exactly one example, or its passage is counted as skipped.
@@ -91,6 +93,7 @@ class Encoder:
         segment_ids: Literal["auto", "zeros"] = "auto",
         word_tokens: Literal["auto", "text", "alone"] = "auto",
         seed: int = 0,
+        start: int | None = None,
     ) -> None:
         check_choice("long", long, *LONG)
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
@@ -112,7 +115,7 @@ class Encoder:
         self._words = self.reader.running_words if running else self.reader.words
         self.long = long
         self.segments = has_segments and segment_ids == "auto"
-        self.seed = seed
+        self.seed, self.start = seed, start
         self.counts = EncodeCounts()
 
     def encode(self, document: Document) -> list[Example]:
@@ -131,6 +134,8 @@ class Encoder:
                 examples += windowed
             else:
                 examples += [e for passage in group for e in self._alone(document, passage)]
+        if self.start is not None:
+            examples = [_started(example, self.start) for example in examples]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
         for example in examples:
@@ -317,3 +322,15 @@ def _portions(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _packable(passage: Passage) -> bool:
     return passage.packable and passage.text is not None and passage.text_pair is None
+
+
+def _started(example: Example, start: int) -> Example:
+    """As a decoder reads it: behind the token `start`, and without the sign that closes it."""
+    end = len(example) - bool(example.special[-1:].any())
+    firsts = {"input_ids": start, "segment_ids": 0, "special": True, "word_index": -1}
+    parts: dict[str, Any] = {
+        name: np.concatenate([np.full(1, first, own.dtype), own[:end]])
+        for name, first in firsts.items()
+        if (own := getattr(example, name)) is not None
+    }
+    return replace(example, **parts)

@@ -15,13 +15,12 @@ from transformers import AutoModel
 
 from headscope.errors import ModelError
 from headscope.model.checkpoint import Checkpoint, dtype_of, quietly
-from headscope.model.language_model import CAUSAL, MASKED, load_language_model
+from headscope.model.language_model import CAUSAL, MASKED, WRITTEN, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.memory import free_bytes
 from headscope.tasks.task_model import class_names, load_for_task, task_of
 
-# What a model answers, and of what its classes are called.
-WRITING = "ForConditionalGeneration", "MTModel"  # T5, BART; Marian
+# What a model answers.
 NEXT, MASK, CLASSES, VECTORS = "next", "mask", "classes", "vectors"
 
 
@@ -64,8 +63,8 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
 
 def open_again(model: Model) -> OpenedModel:
     """A loaded model: as it is, or, if `headscope.load` found it by its name, with its head."""
-    if (options := model.load_options) is not None:
-        return open_model(model.name, **{k: v for k, v in options.items() if k != "tp_plan"})
+    if model.load_options is not None:
+        return open_model(model.name, **model.head_options)
     config = model.network.config
     answers = _answers(config, model.architecture)
     classes = class_names(config.id2label or {}) if answers == CLASSES else ()
@@ -75,7 +74,7 @@ def open_again(model: Model) -> OpenedModel:
 def _answers(config: Any, kinds: str) -> str:
     """What a network of these classes answers."""
     if getattr(config, "is_encoder_decoder", False):
-        return NEXT if any(ending in kinds for ending in WRITING) else VECTORS
+        return NEXT if any(ending in kinds for ending in WRITTEN) else VECTORS
     if "ForSequenceClassification" in kinds and _chooses_one_class(config):
         return CLASSES
     if any(ending in kinds for ending in MASKED):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headscope.errors import ModelError
+from headscope.model.decoder_stack import ReadsByDecoder
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
@@ -92,10 +93,13 @@ def mixes_beside_attention(network: PreTrainedModel, forward: Callable[..., Any]
     """Whether a token still reaches another when each attends to itself alone.
 
     So it is where a layer adds a recurrence to its attention (Falcon-H1), or embeddings take in
-    their neighbours (MobileBERT). False where attention cannot be changed, off the registry.
+    their neighbours (MobileBERT), and in a decoder that also attends to an encoder. False where
+    attention cannot be changed, off the registry.
 
     forward  runs a network on ids and mask [example, token]; of an encoder-decoder the encoder
     """
+    if isinstance(network, ReadsByDecoder):
+        return True
     if any(site.eager for site in find_sites(network)):
         return False
 

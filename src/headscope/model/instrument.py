@@ -24,6 +24,7 @@ from torch import nn
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import Batch
+from headscope.model.decoder_stack import DECODER, ReadsByDecoder
 from headscope.model.families.eager import maps_returned, read_eagerly, same_values
 from headscope.model.families.sites import (
     Site,
@@ -90,7 +91,8 @@ class Instrument(Reversible):
 
     model           any transformers model on the attention registry, or one that returns its maps
     observers       called with a LayerView for every layer of every forward pass, in order
-    interventions   called with an AttentionCall before the values are mixed; may change it
+    interventions   called with an AttentionCall before the values are mixed; may change it. Of a
+                    network that is read by its decoder, with its self-attention alone
     stacks          which attention to show: "encoder", "decoder", "cross", or of two towers side by
                     side their names, "text" and "vision"; None: all
     whole           inputs of more tokens are read without whole maps, as a `LongLayerView`, where
@@ -115,6 +117,7 @@ class Instrument(Reversible):
         self.stacks = None if stacks is None else frozenset(stacks)
         refuse_not_whole(model, self.stacks)
         self.sites = find_sites(model)
+        self._of_decoder = isinstance(model, ReadsByDecoder)
         self.fallback = not registered(model)
         if self.fallback and interventions:
             raise ModelError(
@@ -235,8 +238,9 @@ class Instrument(Reversible):
         self._now = None if site is None else (site, self._number(site))
         if self._now is not None:
             call.site, call.layer = self._now
-            for intervene in self.interventions:
-                intervene(call)
+            if not self._of_decoder or call.site.stack == DECODER:
+                for intervene in self.interventions:
+                    intervene(call)
             self._view = self._view_of(call) if call.long is not None else None
             if isinstance(self._view, LongLayerView) and self.long_reading is not None:
                 batch, together, diagonals = self.long_reading

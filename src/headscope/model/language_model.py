@@ -108,6 +108,7 @@ class TokenLoss:
 # --- language models, and the tokens that they predict ----------------------------------------
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
+WRITTEN = "ForConditionalGeneration", "MTModel"  # T5, BART; Marian
 HEADS: dict[str, Any] = {
     "masked": AutoModelForMaskedLM,
     "causal": AutoModelForCausalLM,
@@ -176,8 +177,7 @@ def with_language_head(model: LanguageModel | Model) -> LanguageModel:
             "head: load(AutoModelForCausalLM.from_pretrained(…), tokenizer=…)"
         )
     if model not in _WITH_HEAD:
-        more = {key: value for key, value in model.load_options.items() if key != "tp_plan"}
-        _WITH_HEAD[model] = load_language_model(model.name, **more)
+        _WITH_HEAD[model] = load_language_model(model.name, **model.head_options)
     return _WITH_HEAD[model]
 
 

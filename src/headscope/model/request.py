@@ -7,11 +7,12 @@ import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from headscope.errors import InputError, ModelError, did_you_mean
 
+Stack = Literal["encoder", "decoder"]  # of an encoder-decoder
 BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 DEMO, DECODER = "demo", "demo-decoder"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"

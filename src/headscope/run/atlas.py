@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
-from headscope.model.request import model_place, refuse_length
+from headscope.model.request import Stack, model_place, refuse_length
 from headscope.run.execution import Execution, control_option, run_option
 from headscope.run.processes import taking_part
 from headscope.run.settings import CorpusSettings, Settings
-from headscope.tasks.task_request import Loading, loaded
+from headscope.tasks.task_request import Loading, loaded, stack_option
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus, CorpusLike
@@ -46,6 +46,7 @@ class AtlasRequest(CorpusRequest, kw_only=False):
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
     _: KW_ONLY
+    stack: Stack | None = stack_option(heading="The model", before="device")
     output: str | Path | None = run_option("atlas-{model}", before="batch_tokens")
     frequency: str | Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.",
@@ -84,7 +85,7 @@ def atlas(request: AtlasRequest) -> Run:
 
     with taking_part(Path(request.output or "."), execution.shard) as own:
         return corpus_run(
-            loaded(request.model, Loading.of(request)),
+            loaded(request.model, Loading.of(request), request.stack),
             corpus,
             folder,
             settings,

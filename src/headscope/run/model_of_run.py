@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headscope.errors import InputError, ModelError
+from headscope.model.request import Stack
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ class ModelOfRun:
     def loading(self, loading: Loading) -> Loading:
         """How its model is loaded: by the same revision, unless another is wanted."""
         return replace(loading, revision=loading.revision or self.model["revision"] or None)
+
+    def stack_with(self, wish: Stack | None) -> Stack | None:
+        """The stack of its model that it read, where that is the decoder beside an encoder.
+
+        raises  InputError where another one is wanted
+        """
+        if wish not in (None, own := str(self.model["stack"])):
+            raise InputError(
+                f"{self.place} read the {own}; wanted no --stack, or a run of the {wish}"
+            )
+        return "decoder" if "encoder_reads" in self.model else None
 
     @contextmanager
     def loading_its_model(self) -> Iterator[None]:

@@ -149,6 +149,7 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
         long=settings.long,
         segment_ids=settings.segment_ids,
         word_tokens=settings.word_tokens,
+        start=model.start,
     )
 
 
@@ -159,7 +160,12 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     # Segments as the tokenizer cuts them, also where the model does not tell them apart.
     limit, limited_by = model.positions
     encoder = Encoder(
-        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=True, long="error"
+        model.tokenizer,
+        model_limit=limit,
+        limited_by=limited_by,
+        has_segments=True,
+        long="error",
+        start=model.start,
     )
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
     try:

@@ -97,8 +97,7 @@ def with_task_head(model: Model, task: Task) -> TaskModel:
         return TaskModel(model, task, origin=model.sha256, notes=notes)
     if model.load_options is None:
         raise headless(model.name, f"it is a loaded {model.architecture}")
-    more = {key: value for key, value in model.load_options.items() if key != "tp_plan"}
-    return load_for_task(model.name, task, **more)
+    return load_for_task(model.name, task, **model.head_options)
 
 
 def task_of(source: str | Path, name: str, *, revision: str | None = None) -> Task:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.core.options import Options, flag, option
 from headscope.errors import InputError
-from headscope.model.request import DEVICE_NAMES, device_named, refuse_device
+from headscope.model.request import DEVICE_NAMES, Stack, device_named, refuse_device
 from headscope.tasks.task import Task, find_task, known_task, own_task
 
 if TYPE_CHECKING:  # the examples are read before torch is imported
@@ -97,14 +97,26 @@ class Loading(Options, heading="The model"):
         super().__post_init__()
 
 
-def loaded(model: Model | str | Path, loading: Loading) -> Model:
-    """A model loaded by name, or the given one; InputError for loading options with the latter."""
+def stack_option(**kind: Any) -> Any:
+    """The field for the stack of an encoder-decoder that is read."""
+    return option(
+        "Of an encoder-decoder, which self-attention: the encoder’s (default), or that of the "
+        "decoder, which reads each text while the encoder reads the same one.",
+        **kind,
+    )
+
+
+def loaded(model: Model | str | Path, loading: Loading, stack: Stack | None = None) -> Model:
+    """A model loaded by name, or the given one; InputError for loading options with the latter.
+
+    stack  which is looked at, see `load`
+    """
 
     from headscope.model.model import load
 
     if not isinstance(model, str | Path) and loading != Loading():
         raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
-    return load(model, **asdict(loading))
+    return load(model, **asdict(loading), stack=stack)
 
 
 def checkpoint_of(model: Any, loading: Loading) -> tuple[str | Path, Loading]:

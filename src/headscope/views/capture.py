@@ -53,7 +53,7 @@ def capture_example(
                unknown flow; ModelError for a flow that has no meaning for the model
     """
     flows = check_methods(flow, also=[MAX_FLOW]) if flow else ()
-    decodes = model.network.config.is_encoder_decoder
+    decodes = model.network.config.is_encoder_decoder and model.start is None
     example = encoded(model, text, None if decodes else text_pair)
     texts = [text, text_pair] if text_pair and not decodes else [text]
     sides = [_side(model, example, *_words(model, texts, example.input_ids))]

@@ -10,7 +10,8 @@ from experiments.circuits.decoders import network, words
 from experiments.replay.made import exact, texts
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import RuleInput, rows_of
-from headscope.claims.plan import COPIES, NOTHING
+from headscope.claims.head_labels import label_rules
+from headscope.claims.plan import COPIES, NOTHING, OWN, OWN_NEXT
 from headscope.core.accumulators import generator
 from headscope.corpus import corpus_of
 from headscope.experiments.replay.choosing import scope_of_inputs
@@ -299,3 +300,24 @@ def test_a_heads_own_row_is_its_key_of_most_weight_where_that_is_enough() -> Non
             wanted[query, weight.argmax()] = 1
     assert 0 < wanted.sum() < n - 2  # some queries look at no token enough
     assert rows.tolist() == wanted.tolist()
+
+
+def test_a_retrieval_head_is_tried_where_it_looks_at_the_token_that_comes_next() -> None:
+    every, next_of = ((own_keys((1, head), which), (1, head)) for which in OWN for head in (2,))
+    trial = trial_of(*(Hypothesis("x", "", rule, (at,), COPIES) for rule, at in (every, next_of)))
+    kept = 0
+    for example in trial.examples:
+        read = trial._read(example)
+        looks, rows = (trial.by_name[rule].rows(read) for rule, _ in (every, next_of))
+        for query, key in np.argwhere(looks):
+            comes = query + 1 < len(example)
+            comes = comes and example.input_ids[key] == example.input_ids[query + 1]
+            assert rows[query, key] == comes
+            kept += int(comes)
+        assert rows.sum() <= looks.sum()
+    assert kept > 0
+
+
+def test_labels_of_retrieval_are_tried_on_what_they_copy() -> None:
+    rule = label_rules()["retrieval"]
+    assert (rule.predicts, rule.expects) == (OWN_NEXT, COPIES)

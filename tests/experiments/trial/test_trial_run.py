@@ -17,6 +17,7 @@ from headscope.claims.reading import Reading
 from headscope.errors import InputError, RunStopped
 from headscope.experiments.trial import trying
 from headscope.experiments.trial.section import LONGEST, findings, table, tables
+from headscope.experiments.trial.terms import COPIED
 from headscope.experiments.trial.trial import trial
 from headscope.experiments.trial.verdicts import CONFIRMED, NOT_CONFIRMED, SIGNS, tried_labels
 from headscope.report.build import render
@@ -103,7 +104,8 @@ def test_what_was_tried_stands_in_the_first_words_the_page_and_the_table(tried) 
 def test_what_is_copied_is_written_in_nats_and_a_share_that_says_nothing_not_at_all(tried) -> None:
     tree = tried.tree.copy(deep=True)
     data = tree["trial"].to_dataset()
-    data["expects"] = data["expects"].copy(data=np.full(data["expects"].shape, COPIES))
+    for name, value in (("expects", COPIES), ("measure", COPIED)):
+        data[name] = data[name].copy(data=np.full(data[name].shape, value))
     data["share_ci_low"] = data["share_ci_low"] - 2 * LONGEST
     tree["trial"].dataset = data
     question = named("trial")

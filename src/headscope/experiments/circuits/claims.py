@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.claims.plan import CHANGES, COPIES, OWN_KEYS, ClaimPlan, LabelRule
+from headscope.claims.plan import CHANGES, COPIES, OWN_KEYS, OWN_NEXT, ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.accumulators import Bools
@@ -75,6 +75,8 @@ RULES["retrieval"] = LabelRule(
     source=WU,
     asks="of 10 runs or more that the model answers",
     variable="retrieval",
+    predicts=OWN_NEXT,
+    expects=COPIES,
 )
 RULES["successor"] = LabelRule(
     "successor",

@@ -142,6 +142,7 @@ def read_splits(
             limited_by=model.positions.source,
             max_length=settings.max_length,
             long=settings.long,
+            start=model.start,
         )
         return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
 

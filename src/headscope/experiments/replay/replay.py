@@ -18,9 +18,9 @@ from headscope.core.options import argument, keyword, option, required, takes, w
 from headscope.experiments.replay.of_atlas import atlas_of, model_or_run
 from headscope.experiments.replay.rule_file import read_rules
 from headscope.experiments.replay.settings import ReplaySettings
-from headscope.model.request import refuse_length
+from headscope.model.request import Stack, refuse_length
 from headscope.run.execution import Execution, run_option
-from headscope.tasks.task_request import Loading
+from headscope.tasks.task_request import Loading, stack_option
 
 if TYPE_CHECKING:
     from headscope.corpus import CorpusLike
@@ -41,6 +41,7 @@ class ReplayRequest(ReplaySettings, Loading, kw_only=False):
         "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
     )
     _: KW_ONLY
+    stack: Stack | None = stack_option(heading="The model", before="device")
     output: str | Path | None = run_option("explain-{model}", before="batch_tokens")
     rules: str | Path | Mapping[str, Any] | None = option(
         "JSON of your own rules, tried beside those that are chosen: see docs/explain.md.",
@@ -67,8 +68,9 @@ def replay(request: ReplayRequest) -> Run:
     from headscope.run.store import Run, check_run_folder
 
     check_run_folder(request.output)
-    atlas, loading = atlas_of(model), Loading.of(request)
+    atlas, loading, stack = atlas_of(model), Loading.of(request), request.stack
     if atlas is not None:
+        stack = atlas.stack_with(stack)
         model, loading = str(atlas.model["name"]), atlas.loading(loading)
     assert not isinstance(model, Run)
     if isinstance(model, str | Path):
@@ -78,7 +80,7 @@ def replay(request: ReplayRequest) -> Run:
     from headscope.experiments.replay.scored_model import scored_model
 
     with nullcontext() if atlas is None else atlas.loading_its_model():
-        scored = scored_model(model, settings.score, loading)
+        scored = scored_model(model, settings.score, loading, stack)
     if atlas is not None:
         atlas.refuse_other(scored.model)
     return replay_run(

@@ -10,8 +10,16 @@ from headscope.errors import InputError, ModelError
 from headscope.experiments.replay import scores
 from headscope.experiments.replay.scores import ANSWERS, VECTORS
 from headscope.model.checkpoint import Checkpoint, quietly
-from headscope.model.language_model import CAUSAL, MASKED, LanguageModel
-from headscope.model.model import Model
+from headscope.model.decoder_stack import alike
+from headscope.model.language_model import (
+    CAUSAL,
+    MASKED,
+    WRITTEN,
+    LanguageModel,
+    load_language_model,
+)
+from headscope.model.model import Model, of_stack
+from headscope.model.request import Stack
 from headscope.tasks.task import own_task
 from headscope.tasks.task_model import class_names, load_for_task, with_task_head
 from headscope.tasks.task_request import Loading, language_model, loaded
@@ -28,24 +36,61 @@ class ScoredModel:
     def body(self) -> Model:
         """The model without its head."""
         own = self.model
-        body: Any = own.network.base_model
+        base: Any = own.network.base_model
+        body = alike(base, own.network)
         if body is own.network:
             return own
         return Model(body, own.tokenizer, own.name, own.revision, own.sha256)
 
 
 def scored_model(
-    model: LanguageModel | Model | str | Path, score: str | None, loading: Loading
+    model: LanguageModel | Model | str | Path,
+    score: str | None,
+    loading: Loading,
+    stack: Stack | None = None,
 ) -> ScoredModel:
     """The model with its head where the score needs it.
 
+    stack   of an encoder-decoder, the one whose heads are replaced: "decoder", or its encoder
     score   "loss", "answers", "vectors", or None: what the head of its class gives
     raises  ModelError as `load`; also for a loss or answers without such a head, for a model that
             does not choose one class, and for a model whose attention can be read only
     """
-    made = _scored(model, score, loading)
+    read = model.model if isinstance(model, LanguageModel) else model
+    if isinstance(read, Model) and read.start is not None:
+        stack = stack or "decoder"
+    if stack == "decoder" and _config(model, loading).is_encoder_decoder:
+        made = _of_decoder(model, score, loading)
+    else:
+        made = _scored(model, score, loading)
+        of_stack(made.model, stack)
     _refuse_what_cannot_be_replaced(made.model)
     return made
+
+
+def _of_decoder(
+    model: LanguageModel | Model | str | Path, score: str | None, loading: Loading
+) -> ScoredModel:
+    """The same of the decoder of an encoder-decoder, whose loss is that of the text it reads."""
+    if isinstance(model, Model) and model.load_options is not None and score != VECTORS:
+        loading = Loading(**model.head_options)
+        model = model.name
+    if isinstance(model, str | Path):
+        classes = " ".join(_config(model, loading).architectures or [])
+        wants = score or ("loss" if any(ending in classes for ending in WRITTEN) else VECTORS)
+        model = (
+            loaded(model, loading)
+            if wants == VECTORS
+            else load_language_model(model, **asdict(loading), kind="written")
+        )
+    own = of_stack(model.model if isinstance(model, LanguageModel) else model, "decoder")
+    head = own.network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    if score == VECTORS and head is not None and own.network.base_model is own.network:
+        raise ModelError(
+            f"found {own.name!r} as a loaded {own.architecture}, which gives no output vectors; "
+            "wanted its name, or the network without its language-model head"
+        )
+    return _loaded(own, VECTORS if head is None else scores.CAUSAL, score)
 
 
 def _scored(
@@ -56,8 +101,7 @@ def _scored(
     own = None if isinstance(model, str | Path) else loaded(model, loading)
     if own is not None and (score == VECTORS or own.load_options is None):
         return _loaded(own, VECTORS if score == VECTORS else kind_of([own.architecture]), score)
-    with quietly():
-        config: Any = own.network.config if own else _config(str(model), loading)
+    config = _config(own or model, loading)
     if score is None:
         kind = kind_of(config.architectures or [])
         score = kind if kind in (ANSWERS, VECTORS) else "loss"
@@ -74,9 +118,13 @@ def _scored(
     return ScoredModel(language.model, language.kind)
 
 
-def _config(name: str, loading: Loading) -> Any:
+def _config(model: LanguageModel | Model | str | Path, loading: Loading) -> Any:
+    if not isinstance(model, str | Path):
+        own = model.model if isinstance(model, LanguageModel) else model
+        return own.network.config
     code = loading.trust_remote_code
-    return Checkpoint(name, revision=loading.revision, trust_remote_code=code).config
+    with quietly():
+        return Checkpoint(str(model), revision=loading.revision, trust_remote_code=code).config
 
 
 def _loaded(model: Model, kind: str, score: str | None) -> ScoredModel:

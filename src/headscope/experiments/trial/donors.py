@@ -50,6 +50,8 @@ class Donors:
             for query in np.flatnonzero((own > 0).sum(-1) == 1).tolist():
                 key = int(own[query].argmax())
                 token = int(self.examples[at].input_ids[key])
+                if token == self.model.tokenizer.mask_token_id:
+                    continue  # it may stand for any
                 self.sites.setdefault(rule, []).append((at, query, token))
 
     def pick(

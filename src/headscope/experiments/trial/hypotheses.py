@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from headscope.claims.head_labels import head_labels, label_rules
-from headscope.claims.plan import CHANGES, OWN_KEYS
+from headscope.claims.plan import CHANGES, OWN, OWN_KEYS
 from headscope.core.head_names import Head
 
 NO_PLACE = "no attention rule is behind it"
@@ -41,8 +41,8 @@ def hypotheses_of(tree: xr.DataTree) -> list[Hypothesis]:
     single = list[Hypothesis]()
     for place, one in head_labels(tree).items():
         for claim in one.labels:
-            if (rule := rules[claim.kind].predicted_by(claim)) == OWN_KEYS:
-                rule = own_keys(place)
+            if (rule := rules[claim.kind].predicted_by(claim)) in OWN:
+                rule = own_keys(place, rule)
             made = Hypothesis(
                 claim.name,
                 claim.kind,
@@ -71,6 +71,9 @@ def with_label(hypotheses: Sequence[Hypothesis]) -> Mapping[str, frozenset[Head]
     return heads
 
 
-def own_keys(head: Head) -> str:
-    """The name that stands for a rule where a head's own attention says which tokens are meant."""
-    return f"{OWN_KEYS} {head}"
+def own_keys(head: Head, which: str = OWN_KEYS) -> str:
+    """The name that stands for a rule where a head's own attention says which tokens are meant.
+
+    which  of them, one of OWN
+    """
+    return f"{which} {head}"

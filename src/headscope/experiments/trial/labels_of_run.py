@@ -17,13 +17,13 @@ from headscope.core.head_names import Head, head_named
 from headscope.core.results import group, own_layers
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
-from headscope.errors import CorpusError, InputError, unknown
+from headscope.errors import CorpusError, InputError, ModelError, unknown
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel, scored_model
-from headscope.experiments.replay.scores import CAUSAL, VECTORS
+from headscope.experiments.replay.scores import CAUSAL, MASKED, VECTORS
 from headscope.experiments.trial.hypotheses import Hypothesis, hypotheses_of
-from headscope.experiments.trial.settings import TrialSettings
+from headscope.experiments.trial.settings import BY_LOSS, TrialSettings
 from headscope.experiments.trial.trying import TrialRun, read_pool
 from headscope.model.variants import check
 from headscope.run.execution import Execution
@@ -57,7 +57,7 @@ def try_labels(
             f"found no label in {run.path or 'the run'}; wanted some head with one, or --rules"
         )
     source = ModelOfRun.of(run)
-    scored = _scored(source, model, loading)
+    scored = _scored(source, model, loading, settings.score)
     examples, counts = read_pool(scored, corpus, settings)
     if not examples:
         raise CorpusError("found no input of two tokens or more; wanted text")
@@ -140,17 +140,28 @@ def _own_hypotheses(
     return made, list(more.values())
 
 
-def _scored(source: ModelOfRun, model: Any, loading: Loading) -> ScoredModel:
-    """The run's model, with its language-model head if it is a decoder's."""
+def _scored(source: ModelOfRun, model: Any, loading: Loading, score: str | None) -> ScoredModel:
+    """The run's model and stack, with its language-model head where it has one and is not tried by
+    vectors; a decoder always has it.
+
+    raises  ModelError for a loss without such a head
+    """
+    stack = source.stack_with(None)
     if model is None:
         model, loading = source.model["name"], source.loading(loading)
     with source.loading_its_model():
         try:
-            scored = scored_model(model, None, loading)
+            scored = scored_model(model, None, loading, stack)
         except InputError:  # a classifier whose answers are not one of several classes
-            scored = scored_model(model, VECTORS, loading)
+            scored = scored_model(model, VECTORS, loading, stack)
     source.refuse_other(scored.model)
-    return scored if scored.kind == CAUSAL else ScoredModel(scored.body, VECTORS)
+    if score == BY_LOSS and scored.kind not in (CAUSAL, MASKED):
+        raise ModelError(
+            f"{scored.model.name!r} is read without a language-model head, so it has no loss; "
+            "wanted one, or --score vectors"
+        )
+    keeps = scored.kind == CAUSAL or (scored.kind == MASKED and score != VECTORS)
+    return scored if keeps else ScoredModel(scored.body, VECTORS)
 
 
 def rests_of(tree: xr.DataTree, cell: tuple[int, int]) -> Ints:

@@ -11,16 +11,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from headscope.claims.plan import COPIES, NOTHING
+from headscope.claims.plan import CHANGES, COPIES, NOTHING
 from headscope.claims.terms import OURS
 from headscope.core.accumulators import Array, Float64, left_out, means_over, ratio
 from headscope.core.intervals import FEWEST, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN
 from headscope.experiments.trial.hypotheses import Hypothesis
-from headscope.experiments.trial.outputs import COPIED, DISTANCE, LOSS, MEASURES
 from headscope.experiments.trial.queries import COMPARED
 from headscope.experiments.trial.settings import LEAST
+from headscope.experiments.trial.terms import (
+    COPIED,
+    DISTANCE,
+    LOSS,
+    MEASURES,
+    OF_MASKED,
+    VECTORS,
+)
 
 OTHER_HEADS, WHOLE = "other_heads", "whole"
 AGAINST = (*COMPARED, OTHER_HEADS)
@@ -51,8 +58,11 @@ def trial_result(
     *,
     replicates: int,
     direct: bool,
+    score: str,
 ) -> xr.Dataset:
     """The group `trial`.
+
+    score    what says that a label matters, of SCORES
 
     numbers  "hypothesis", "input" [n]; "change" [n, column, side, measure], "direct"
              [n, side, measure], "scale" [n]; {} where nothing was tried
@@ -61,7 +71,7 @@ def trial_result(
     """
     none, zero = _exactly(np.nan), dict.fromkeys(("inputs", "documents"), _exactly(0))
     made = [
-        _of_one(one, number, numbers, units, columns, replicates=replicates)
+        _of_one(one, number, numbers, units, columns, replicates=replicates, score=score)
         if not reason
         else dict.fromkeys(WORDS, none) | {"beyond": _stacked([none] * len(AGAINST)), **zero}
         for number, (one, reason) in enumerate(zip(hypotheses, why, strict=True))
@@ -70,7 +80,7 @@ def trial_result(
         name: Variable(
             _stacked([one[name] for one in made]),
             EACH if name == "beyond" else ONE,
-            text,
+            text if score != OF_MASKED else text.replace("the next token", "masked tokens"),
             UNITS.get(name, "1"),
             OURS,
         )
@@ -90,11 +100,21 @@ def trial_result(
         "why": list(why),
         "heads": [" ".join(f"{layer},{head}" for layer, head in one.heads) for one in hypotheses],
         "expects": [one.expects for one in hypotheses],
+        "measure": [_measure(one, score) for one in hypotheses],
     }
     dataset = dataset.assign_coords(
         {name: ("hypothesis", np.array(values, object)) for name, values in texts.items()}
     )
-    return dataset.assign_attrs(direct=int(direct))
+    return dataset.assign_attrs(direct=int(direct), score=score)
+
+
+def _measure(one: Hypothesis, score: str) -> str:
+    """Which of MEASURES says what a label changes: that a rest gives nothing is said by vectors,
+    whatever the score.
+    """
+    if one.expects == COPIES:
+        return COPIED
+    return LOSS if score != VECTORS and one.expects == CHANGES else DISTANCE
 
 
 Parts = dict[str, Estimate]
@@ -108,12 +128,14 @@ def _of_one(
     columns: Sequence[str],
     *,
     replicates: int,
+    score: str,
 ) -> Parts:
     rows = np.flatnonzero(numbers["hypothesis"] == number)
     inputs = numbers["input"][rows]
     kept = left_out([units[at] for at in inputs], replicates=replicates)
-    measure = MEASURES.index(COPIED if one.expects == COPIES else DISTANCE)
-    scale = 1.0 if one.expects == COPIES else float(numbers["scale"][rows].mean())
+    name = _measure(one, score)
+    measure = MEASURES.index(name)
+    scale = float(numbers["scale"][rows].mean()) if name == DISTANCE else 1.0
     change = numbers["change"][rows]  # [row, column, side, measure]
     own, other = (
         {name: change[:, at, side, measure] / scale for at, name in enumerate(columns)}

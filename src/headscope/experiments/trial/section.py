@@ -11,6 +11,7 @@ import pandas as pd
 from headscope.claims.reading import Reading
 from headscope.core.results import LIMITS, estimate
 from headscope.core.wording import capital, number, percent
+from headscope.experiments.trial.terms import MOVES
 from headscope.experiments.trial.verdicts import (
     CONFIRMED,
     NOT_CONFIRMED,
@@ -25,15 +26,19 @@ SHOWN = 60  # rows of the table; the file has all
 LONGEST = (
     5.0  # ours: interval of a share of what the head changes; of a longer one nothing is known
 )
-UNITS = "of the distance of two tokens’ output vectors"
 
 
 def findings(run: Reading) -> list[str]:
     """Sentences on the labels that were tried."""
-    said = [lead(run), _together(run), _transfers(run), _repaired(run)]
+    said = [lead(run), _judged(run), _together(run), _transfers(run), _repaired(run)]
     if run.data.attrs.get("chosen_on_tried") == "possible":
         said.append("They were tried on texts that the labels were chosen on.")
     return [one for one in said if one]
+
+
+def _judged(run: Reading) -> str:
+    """By what labels were tried."""
+    return f"Effects are changes of the {run.data.attrs['score']}."
 
 
 def _together(run: Reading) -> str:
@@ -84,25 +89,25 @@ def table(run: Reading) -> Table | None:
     tried = [one for one in tried_labels(run.data) if one.outcome in (CONFIRMED, NOT_CONFIRMED)]
     if not tried:
         return None
-    tried.sort(key=lambda one: (one.outcome != CONFIRMED, one.copies, -one.effect[0]))
-    unit = "%, or nats" if any(one.copies for one in tried) else "%"
+    tried.sort(key=lambda one: (one.outcome != CONFIRMED, one.in_nats, -one.effect[0]))
+    unit = "%, or nats" if any(one.in_nats for one in tried) else "%"
     names = (("Label", ""), ("Head", ""), ("Effect", unit), ("Of the head’s", "%"), ("Verdict", ""))
     columns = [Column(*name) for name in names]
     rows = [
         [
             Cell(capital(one.name)),
             Cell(_who(one, run)),
-            Cell(*(_in_nats(one.effect) if one.copies else _shown(one.effect))),
+            Cell(*(_in_nats(one.effect) if one.in_nats else _shown(one.effect))),
             Cell(*_shown(one.share)),
             Cell(one.outcome, _why(one)),
         ]
         for one in tried[:SHOWN]
     ]
     caption = (
-        f"Effect: {UNITS}, where the rule of the label applies; of labels that say that a token is "
-        "copied, by how many nats its log-probability falls. Of the head’s: as a share of what all "
-        "that the head looks at changes there; none where that is next to nothing. All labels: "
-        "tables/trial_labels."
+        f"Effect: {MOVES[run.data.attrs['score']]}, where the rule of the label applies; of labels "
+        "that say that a token is copied, by how many nats its log-probability falls. Of the "
+        "head’s: as a share of what all that the head looks at changes there; none where that is "
+        "next to nothing. All labels: tables/trial_labels."
     )
     return Table("Labels tried", columns, [Rows(rows)], caption, inline=False)
 
@@ -130,7 +135,7 @@ def _why(one: TriedLabel) -> str:
     if one.outcome == CONFIRMED or not math.isfinite(one.most):
         return one.why
     most = max(one.most, 0.0)
-    shown = f"{number(most)} nats" if one.copies else percent(most)
+    shown = f"{number(most)} nats" if one.in_nats else percent(most)
     return f"{one.why}; at most {shown} beyond"
 
 
@@ -157,7 +162,7 @@ def _rows(run: Reading) -> Iterator[dict[str, object]]:
             "verdict": one.outcome,
             "why": one.why,
             "most": one.most,
-            "unit": "nats" if one.copies else "distance",
+            "unit": "nats" if one.in_nats else "distance",
         }
         for name, part in parts.items():
             row |= {name + end: float(getattr(part, which)[at]) for end, which in ALL}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from headscope.core.head_names import Head, head_named
 from headscope.core.options import comma_separated, option
 from headscope.model.request import BATCH_TOKENS
 from headscope.run.execution import Intervals, Lengths
 
+BY_LOSS = "loss"
 LEAST = 8  # ours: inputs in which a rule applies; of fewer nothing is tried
 
 
@@ -21,6 +24,10 @@ class TrialSettings(Intervals, Lengths, heading="What is tried"):
         python="Each (layer, head) from 0, by the model's own numbers of layers, or a name.",
     )
     inputs: int = option("Inputs at most that each label is tried on.", 32, least=LEAST)
+    score: Literal["loss", "vectors"] | None = option(
+        "What says that a label matters: the loss of a language model, or its output vectors; by "
+        "default the loss of masked tokens of a masked language model, else the vectors."
+    )
     limit: int | None = option("Read only the first N documents.", least=1)
     batch_tokens: int = option(
         "Tokens of a forward pass at most.", BATCH_TOKENS, least=1, heading="How to run"

@@ -2,6 +2,20 @@
 
 from headscope.claims.terms import OURS, Term
 
+# What is measured of an output, and what of it says that a label matters.
+MEASURES = DISTANCE, LOSS, COPIED = "distance", "loss", "copied"
+SCORES = VECTORS, OF_NEXT, OF_MASKED = (
+    "output vectors",
+    "loss of the next token",
+    "loss of masked tokens",
+)
+_RESTS = "; of labels of rest, how far the output vectors move, in per cent"
+MOVES = {
+    VECTORS: "how far the output vectors move, in per cent of the distance of two tokens’ vectors",
+    OF_NEXT: f"rise of the loss of the next token, in nats{_RESTS}",
+    OF_MASKED: "rise of the mean loss of an input’s masked tokens, in nats for each query that is "
+    f"moved{_RESTS}",
+}
 TERMS = {
     "trial": Term(
         "trial of a label",
@@ -13,8 +27,9 @@ TERMS = {
     "effect": Term(
         "effect of a label",
         "How far the output vectors move where the rule of the label applies, as a share of the "
-        "distance of two tokens’ vectors; of labels that say that a token is copied, by how much "
-        "its log-probability falls.",
+        "distance of two tokens’ vectors; of masked language models, by how much the loss of "
+        "masked tokens rises; of labels that say that a token is copied, by how much its "
+        "log-probability falls.",
         OURS,
     ),
 }
@@ -22,7 +37,7 @@ LABELS = {
     "effect": "effect of the label",
     "share": "share of what the head does there",
     "beyond": "effect beyond {choice}",
-    "loss": "rise of the next token’s loss",
+    "loss": "rise of the loss",
     "direct": "straight to the output",
     "direct_loss": "rise of the loss, straight",
     "repaired": "repaired by later layers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -13,7 +13,7 @@ import xarray as xr
 from headscope.analyses.explained.measure import frequent_ids
 from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
-from headscope.claims.plan import NOTHING
+from headscope.claims.plan import NOTHING, OWN
 from headscope.core.accumulators import Float64, Ints, finite_mean, generator
 from headscope.core.head_names import Head
 from headscope.core.progress import begin
@@ -22,10 +22,11 @@ from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.experiments.replay.choosing import read_inputs, spread_over
 from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.replay.scores import CAUSAL, MASKED
 from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN, Donors
 from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, own_keys, with_label
 from headscope.experiments.trial.moving import Move, Moving
-from headscope.experiments.trial.outputs import MEASURES, MovedOutput, Outputs
+from headscope.experiments.trial.outputs import MovedOutput, Outputs
 from headscope.experiments.trial.own_attention import OwnAttention
 from headscope.experiments.trial.queries import (
     OTHER_KEYS,
@@ -35,7 +36,9 @@ from headscope.experiments.trial.queries import (
     triggered,
 )
 from headscope.experiments.trial.result import AGAINST, OTHER_HEADS, WHOLE, trial_result
-from headscope.experiments.trial.settings import LEAST, TrialSettings
+from headscope.experiments.trial.settings import BY_LOSS, LEAST, TrialSettings
+from headscope.experiments.trial.terms import MEASURES, OF_MASKED, OF_NEXT, VECTORS
+from headscope.model.language_model import TokenLoss, masked
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
 from headscope.model.rule_inputs import rule_input
@@ -75,13 +78,18 @@ class TrialRun:
     rests: Ints
     settings: TrialSettings
     progress: Progress | None = None
+    objective: TokenLoss | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if self.scored.kind == MASKED:
+            shown = masked(self.scored.model, self.examples, seed=self.settings.seed)
+            self.examples, self.objective = shown.examples, shown.objective
         known = {rule.name: rule for rule in self.rules}
         own = OwnAttention(self.scored.model, self.examples)
         for one in self.hypotheses:
-            if one.rule == own_keys(one.heads[0]):
-                known[one.rule] = own.rule_of(one.heads[0])
+            for which in OWN:
+                if one.rule == own_keys(one.heads[0], which):
+                    known[one.rule] = own.rule_of(one.heads[0], which)
         self.by_name = {one.rule: known[one.rule] for one in self.hypotheses if one.rule in known}
         self.same = with_label(self.hypotheses)
         self.units = unit_names(self.examples, {})
@@ -158,7 +166,16 @@ class TrialRun:
             COLUMNS,
             replicates=self.settings.replicates,
             direct=self.outputs.direct,
+            score=self.score,
         )
+
+    @property
+    def score(self) -> str:
+        """What says that a label matters."""
+        if self.scored.kind == MASKED:
+            return OF_MASKED
+        by_loss = self.scored.kind == CAUSAL and self.settings.score == BY_LOSS
+        return OF_NEXT if by_loss else VECTORS
 
     def _size(self, of_input: Mapping[int, Sequence[int]], at: int) -> int:
         return len(self.examples[at]) * len(of_input[at])
@@ -175,7 +192,7 @@ class TrialRun:
     def outputs(self) -> Outputs:
         """What the model gives."""
         with evaluating(self.scored.model.network):
-            return Outputs(self.scored, self.examples)
+            return Outputs(self.scored, self.examples, self.objective)
 
     def _read(self, example: Example) -> RuleInput:
         return rule_input(example, self.scored.model, frequent=self._frequent)

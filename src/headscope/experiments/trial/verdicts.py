@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.claims.plan import COPIES, NOTHING
+from headscope.claims.plan import NOTHING
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate, stretch
 from headscope.core.results import at, estimate
 from headscope.core.wording import percent
+from headscope.experiments.trial.terms import DISTANCE
 
 CONFIRMED, NOT_CONFIRMED, UNTESTABLE = "confirmed", "not confirmed", "untestable"
 SIGNS = {
@@ -32,6 +33,7 @@ AGAINST = {
     "other_keys": "tokens beside them",
     "other_heads": "other heads of the layer",
 }
+WORDS = ("name", "kind", "why", "expects", "measure")
 NUMBERS = ("effect", "share", "beyond", "repaired", "transfer")
 NO_LESS = "not surely below half of what the same weight would change on other tokens"
 NO_COMPARISON = "too few inputs have anything to compare it with"
@@ -50,8 +52,8 @@ class TriedLabel:
     most     of one that is not confirmed, the largest effect that these inputs leave possible,
              beyond what it is not above
     effect   change of the output where its rule applies; share: of what the head changes there
-    copies   whether effect and most are falls of a log-probability, in nats; else shares of the
-             distance of two tokens' output vectors
+    in_nats  whether effect and most are rises of a loss, or falls of a log-probability; else shares
+             of the distance of two tokens' output vectors
     repaired whether the output surely moves less than by what the head writes straight to it
     transfers  whether what the head gathers where its rule leads to the same token can stand in
              better than where it leads to another one; None where that was not seen
@@ -65,7 +67,7 @@ class TriedLabel:
     most: float = math.nan
     effect: Ends = (math.nan,) * 3
     share: Ends = (math.nan,) * 3
-    copies: bool = False
+    in_nats: bool = False
     repaired: bool = False
     transfers: bool | None = None
 
@@ -87,7 +89,7 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
     against = [str(name) for name in trial["against"].values]
     made = []
     for row in range(trial.sizes["hypothesis"]):
-        words = {name: str(trial[name].values[row]) for name in ("name", "kind", "why", "expects")}
+        words = {name: str(trial[name].values[row]) for name in WORDS}
         beyond = {name: _longer(parts["beyond"], far, row, n) for n, name in enumerate(against)}
         effect, share = at(parts["effect"], row), at(parts["share"], row)
         outcome, why, most = UNTESTABLE, words["why"], math.nan
@@ -106,7 +108,7 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
                 most,
                 effect,
                 share,
-                words["expects"] == COPIES,
+                words["measure"] != DISTANCE,
                 repaired=low["repaired"] > 0,
                 transfers=low["transfer"] > 0 if math.isfinite(low["transfer"]) else None,
             )
