@@ -118,7 +118,7 @@ def test_without_data_the_bundled_corpus_is_read_and_every_line_says_so(tmp_path
     page = (tmp_path / "k/report.html").read_text("utf-8")
     asked = len(made["lines"]) - made["counts"]["not asked"]
     hold = sum(line["status"] == "holds" for line in made["lines"])
-    assert f"Of demo, {hold} of the {asked} lines that could be asked hold" in page
+    assert f"{hold} of the {asked} lines that could be asked of demo hold" in page
 
 
 def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):

@@ -197,10 +197,10 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
     held = {words: n for words in claim_engine.BEYOND.values() if (n := counts[words])}
     possible, name = total - counts["not asked"], title_name(printable(outcome.model["name"]))
     if not possible:
-        return f"Of {name}, none of {total} lines could be asked."
+        return f"None of {total} lines could be asked of {name}."
     how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
     return (
-        f"Of {name}, {sum(held.values())} of the {possible} lines that could be asked hold"
+        f"{sum(held.values())} of the {possible} lines that could be asked of {name} hold"
         f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
         f"{counts['cannot tell']} cannot be told."
     )
