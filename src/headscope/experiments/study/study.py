@@ -1,0 +1,160 @@
+"""Trains a model on tasks from several seeds, and asks what holds in all: `headscope study`.
+
+    from headscope.experiments.study.study import study
+
+    run = study("bert-base-uncased", ["rte", "sst2"], "study", data="glue", seeds=3)
+    run["study"]["mean_effect"].sel(task="rte")  # [layer, head]
+
+Nothing heavy is imported before the examples are read; `studying` computes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.core.options import argument, comma_separated, keyword, option, required, takes
+from headscope.errors import InputError
+from headscope.experiments.ablation.settings import Replacement
+from headscope.experiments.finetune.settings import TrainingSchedule
+from headscope.experiments.study.trainings import (
+    PLAIN,
+    VARIANTS,
+    check_variants,
+    trainings_of,
+)
+from headscope.model.request import BATCH_TOKENS, model_place
+from headscope.run.execution import Execution, Intervals
+from headscope.tasks.task_request import (
+    ExampleLength,
+    Loading,
+    TaskRequest,
+    checkpoint_of,
+    train_and_dev,
+)
+
+if TYPE_CHECKING:
+    from headscope.model.model import Model
+    from headscope.run.store import Run
+
+
+class StudyRequest(
+    Loading,
+    TrainingSchedule,
+    Replacement,
+    Intervals,
+    ExampleLength,
+    TaskRequest,
+    kw_only=False,
+    heading="The task",
+):
+    """Which model is trained on which tasks, how often and how, and what is asked of it."""
+
+    model: Model | str | Path = argument("A hub id or a folder.", reads=model_place)
+    tasks: tuple[str, ...] | list[str] = required(
+        "Comma-separated tasks, of GLUE or your own.",
+        reads=comma_separated,
+        metavar="A,B,…",
+        before="data",
+    )
+    output: str | Path = required(
+        "Run folder, with the checkpoints; re-running resumes.",
+        names="-o --output",
+        usual="study-{model}",
+        metavar="RUN",
+        heading="How to run",
+        before="device",
+    )
+    _: KW_ONLY
+    seeds: int = option(
+        "Trainings of each task, from seeds --seed, --seed + 1, …; of one nothing is said of "
+        "spread.",
+        3,
+        least=1,
+        before="epochs",
+    )
+    variants: tuple[str, ...] | list[str] = option(
+        f"Kinds of training, comma-separated: {', '.join(VARIANTS)}.",
+        (PLAIN,),
+        reads=comma_separated,
+        values=tuple(VARIANTS),
+        heading="The training",
+        before="epochs",
+    )
+    layer_decay: float = option(
+        "Of the variant layer-decay: each layer learns by this factor more slowly than the one "
+        "above.",
+        0.8,
+        heading="The training",
+    )
+    freeze: int = option(
+        "Of the variant frozen: layers, from the first, that do not learn; 0: half of them.",
+        0,
+        least=0,
+        heading="The training",
+    )
+    dev_limit: int | None = option("Examples to be scored on at most.", least=1)
+    batch_tokens: int = option(
+        "Tokens of a forward pass at most, all heads included.",
+        BATCH_TOKENS,
+        least=1,
+        heading="How to run",
+    )
+    execution: Execution | None = keyword("Its progress is called with trainings done, and all.")
+    tell: Callable[[str], object] = keyword(
+        "Called with each note on the examples.", lambda note: None
+    )
+
+
+@takes(StudyRequest)
+def study(request: StudyRequest) -> Run:
+    """Trains a model on every task from every seed, and compares, without each head, what it does.
+
+    Checkpoints stand in the run's folder. Raises InputError and its kinds before anything is
+    computed; RunStopped on Ctrl-C: what is finished is kept.
+    """
+    tasks, variants = tuple(request.tasks), tuple(request.variants)
+    if not tasks:
+        raise InputError("found no task; wanted --tasks rte,sst2,…, one or more")
+    check_variants(variants)
+    schedule = TrainingSchedule.of(request)
+    from headscope.run.store import check_run_folder
+
+    check_run_folder(request.output)
+    place, loading = checkpoint_of(request.model, Loading.of(request))
+    examples = TaskRequest.of(request)
+    pairs = [
+        train_and_dev(
+            name, examples, train=None, dev=None, dev_limit=request.dev_limit, seed=request.seed
+        )
+        for name in tasks
+    ]
+    _refuse_twice([train.task.name for train, _ in pairs])
+    for train, dev in pairs:
+        sizes = f"{len(train)} examples to learn from, {len(dev)} to be scored on"
+        request.tell(f"{train.task.name}: {sizes}")
+        for note in (*train.notes, *dev.notes):
+            request.tell(f"{train.task.name}: {note}")
+    from headscope.experiments.study.studying import StudyPlan, study_run
+
+    data = {train.task.name: (train, dev) for train, dev in pairs}
+    seeds = range(request.seed, request.seed + request.seeds)
+    plan = StudyPlan(
+        place,
+        loading,
+        data,
+        trainings_of(variants, list(data), seeds),
+        schedule,
+        request,
+        Path(request.output),
+    )
+    return study_run(plan, execution=request.execution)
+
+
+def _refuse_twice(names: list[str]) -> None:
+    """Raise InputError for a task that is named twice."""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"found the task {twice[0]} twice; wanted each once")
