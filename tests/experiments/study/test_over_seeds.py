@@ -1,4 +1,4 @@
-"""Do intervals of means over seeds hold the truth, and rates of replication what statistics says?"""
+"""Do intervals over seeds and examples hold the truth, and rates of replication what they say?"""
 
 from __future__ import annotations
 

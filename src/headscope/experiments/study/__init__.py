@@ -20,6 +20,7 @@ STUDY = Question(
             id="scores",
             heading="Was the task learned?",
             text="What a checkpoint at chance does with its heads says nothing of the task.",
+            finding="findings:learned_finding",
             columns=3,
         ),
         PicturePlan(
@@ -31,6 +32,7 @@ STUDY = Question(
             heading="Which heads are needed, whatever the seed?",
             text="A head is switched off in every checkpoint. What one seed needs another may do "
             "elsewhere: how often is a head needed?",
+            finding="findings:agreement_finding",
             tables=("section:heads_table",),
             absent="No training learned its task: nothing is said of heads.",
             columns=3,
@@ -62,6 +64,7 @@ STUDY = Question(
             text="The best of many heads gains on the examples that chose it, whatever it does. A "
             "gain that is more than choice is there in other seeds, on the other half of the "
             "examples, and with other replacements.",
+            finding="findings:held_out_finding",
             tables=("section:gains_table",),
             absent="No training learned its task: there is no gain to explain.",
         ),
@@ -71,4 +74,5 @@ STUDY = Question(
     labels="terms:LABELS",
     marks="terms:MARKS",
     findings=("findings:study_findings",),
+    shown={"first": ("mean_effect", "loss_needed_share", "mean_map_change")},
 )

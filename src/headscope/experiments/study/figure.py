@@ -71,9 +71,7 @@ def _scores(run: Reading, task: str, axes: Axes) -> None:
                 mew=0 if filled else 0.9,
                 zorder=3,
             )
-    axes.axhline(
-        float(data["chance"].sel(task=task)), color=color("ink"), lw=0.8, ls=(0, (4, 1.6))
-    )
+    axes.axhline(float(data["chance"].sel(task=task)), color=color("ink"), lw=0.8, ls=(0, (4, 1.6)))
     axes.set_xticks(range(len(variants)), [one.replace("-", "\n") for one in variants])
     axes.set_xlim(-0.6, len(variants) - 0.4)
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -156,7 +154,7 @@ def _at_chance(run: Reading) -> str:
 def change_panels(run: Reading) -> list[Panel]:
     """The change of each head's maps, mean over seeds, a panel per task, on one scale."""
     data = run.data
-    parts = {task: run("mean_map_change", variant=PLAIN, task=task) for task in tasks_of(data)}
+    parts = {task: run("mean_map_change", task=task) for task in tasks_of(data)}
     top = max(float(np.nan_to_num(one.value).max()) for one in parts.values()) or 1.0
     return [
         grid_panel(task_title(data, task), one.value, run.names, top=top, parts=one)
@@ -182,7 +180,7 @@ def layer_panels(run: Reading) -> list[Panel]:
         parts = run(f"mean_{name}")
         top = HEADROOM * _highest(parts)
         for task in tasks_of(data):
-            draw: Callable[[Axes], None] = partial(_layers, run, name, task, label, top)
+            draw: Callable[[Axes], None] = partial(_layers, run, name, task, label=label, top=top)
             panels.append(Panel(f"{task_title(data, task)}: {title}", draw, height=0.8, legend=3))
     return panels
 
@@ -192,9 +190,7 @@ def _highest(parts: Estimate) -> float:
     return 1.25 * float(np.nan_to_num(parts.value).max(initial=0)) or 1.0
 
 
-def _layers(
-    run: Reading, name: str, task: str, label: str, top: float, axes: Axes
-) -> None:
+def _layers(run: Reading, name: str, task: str, axes: Axes, *, label: str, top: float) -> None:
     layers, variants = run.data.sizes["layer"], variants_of(run.data)
     over: Floats = np.arange(layers, dtype=np.float64)
     for variant in variants:
@@ -218,5 +214,3 @@ def layer_caption(run: Reading) -> str:
         f"each seed{' of plain trainings' if several else ''}. Bands: 95 % intervals over seeds, "
         f"of maps over seeds and examples; {run.over()}."
     )
-
-

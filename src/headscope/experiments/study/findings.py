@@ -1,4 +1,4 @@
-"""Sentences on a study: scores, heads that seeds agree on, what changes, and why disabling helps."""
+"""Sentences on a study: scores, heads that seeds agree on, changes, and why disabling helps."""
 
 from __future__ import annotations
 
@@ -71,27 +71,27 @@ def heads_finding(run: Reading, task: str) -> str:
     data, count = run.data, len(learned_seeds(run.data, task))
     if not count:
         return ""
-    effect, heads = run("mean_effect", task=task), data.sizes["head"]
+    effect = run("mean_effect", task=task)
     parts = []
     for name, by in (("needed_share", "score"), ("loss_needed_share", "loss")):
         share = run(name, task=task).value
         every, some = int((share == 1).sum()), int((share > 0).sum())
-        parts.append(f"by the {by} {every} in {_all(count)} and {some} in one or more")
+        parts.append(f"by the {by} {every} in {_all(count)}, {some} in one or more")
     words = (
-        f"Of {effect.value.size} heads {task_title(data, task)} needs {'; '.join(parts)} (q < 0.05 "
-        "in each seed, corrected for all heads)."
+        f"Heads of {effect.value.size} that {task_title(data, task)} needs (q < 0.05): "
+        f"{'; '.join(parts)}."
     )
-    return words + _most(run, task, effect, count, heads)
+    return words + _most(run, task, effect, count)
 
 
 def _all(count: int) -> str:
     return "the one seed that learned it" if count == 1 else f"all {count} seeds that learned it"
 
 
-def _most(run: Reading, task: str, effect: Estimate, count: int, heads: int) -> str:
+def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
     """The heads with the largest fall, with how often they are needed."""
     share, about = run("needed_share", task=task).map(np.ravel), task_attrs(run.data, task)
-    fall = effect.map(np.ravel)
+    fall, heads = effect.map(np.ravel), run.data.sizes["head"]
     order = [int(unit) for unit in np.argsort(fall.value, kind="stable") if fall.value[unit] < 0]
     named = [
         f"{run.names.unit(unit, heads)} ({change_text(about, *at(fall, unit))}, needed in "
@@ -113,9 +113,7 @@ def layers_finding(run: Reading, variant: str) -> str:
         )
         if not np.isfinite(depth[0]):
             continue
-        sentences.append(
-            f"on {task_title(data, task)} {_depth(depth)}, and {_gradients(gradient)}"
-        )
+        sentences.append(f"on {task_title(data, task)} {_depth(depth)}, and {_gradients(gradient)}")
     if not sentences:
         return ""
     before = "Change of maps with training" if variant == PLAIN else f"{capital(variant)}{kind}"
@@ -150,20 +148,22 @@ def gain_finding(run: Reading, task: str) -> str:
         return ""
     half, beside = (float(data[f"mean_gain_{name}"].sel(task=task)) for name in ("half", "beside"))
     elsewhere = at(run("mean_gain_elsewhere", task=task))
-    others = "" if not np.isfinite(elsewhere[0]) else (
-        f", in the other seeds {change_text(about, *elsewhere)}"
+    others = (
+        ""
+        if not np.isfinite(elsewhere[0])
+        else (f", in the other seeds {change_text(about, *elsewhere)}")
     )
-    verdict = "is not told from none"
+    verdict = "no gain is shown"
     if above(*held_out).holds:
-        verdict = "holds"
+        verdict = "the gain holds"
     elif below(*held_out).holds:
-        verdict = "turns into a loss"
+        verdict = "it is a loss"
     return (
-        f"Without its best head each seed of {task_title(data, task)} changes by "
-        f"{points_text(about, gain[0], signed=True)} where the head was chosen{others}. Chosen by "
-        f"one half of the examples, the change is {points_text(about, half, signed=True)} there "
-        f"and {change_text(about, *held_out)} on the other: the gain {verdict}. Another head of "
-        f"the layer gives {points_text(about, beside, signed=True)}."
+        f"Without the best head of each seed, {task_title(data, task)} changes by "
+        f"{points_text(about, gain[0], signed=True)} where the head was chosen{others}. Chosen on "
+        f"one half of dev, the change is {points_text(about, half, signed=True)} there and "
+        f"{change_text(about, *held_out)} on the other half: {verdict}. Other heads of the layer: "
+        f"{points_text(about, beside, signed=True)}."
     )
 
 
@@ -182,3 +182,33 @@ def share_text(data: xr.Dataset, name: str, task: str, unit: int, count: int) ->
 def is_share(data: xr.Dataset, task: str) -> bool:
     """Whether the score of a task is written in percent."""
     return in_percent(task_attrs(data, task))
+
+
+def learned_finding(run: Reading) -> str:
+    """How many plain trainings learned their task, beside the heading of the scores."""
+    data = run.data
+    tasks = tasks_of(data)
+    learned = sum(len(learned_seeds(data, task)) for task in tasks)
+    return f"{learned} of {len(tasks) * data.sizes['seed']} plain trainings are above chance."
+
+
+def agreement_finding(run: Reading) -> str:
+    """How many heads all seeds need, by task, beside the heading of the heads."""
+    data = run.data
+    words = [
+        f"{task_title(data, task)} {int((run('loss_needed_share', task=task).value == 1).sum())}"
+        for task in tasks_of(data)
+        if learned_seeds(data, task)
+    ]
+    return f"Heads that the loss needs in every seed: {', '.join(words)}." if words else ""
+
+
+def held_out_finding(run: Reading) -> str:
+    """The held-out gains by task, beside the heading of gains."""
+    data = run.data
+    words = [
+        f"{task_title(data, task)} {change_text(task_attrs(data, task), *three)}"
+        for task in tasks_of(data)
+        if np.isfinite((three := at(run("mean_gain_held_out", task=task)))[0])
+    ]
+    return f"Held-out gain: {'; '.join(words)}." if words else ""

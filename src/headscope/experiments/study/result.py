@@ -1,10 +1,10 @@
 """Puts the trainings of a study together: the group `study`.
 
-    score_before, score_after [variant, task, seed]   learned: whether surely above chance
-    effect, loss_effect [task, seed, layer, head]      without the head, of plain trainings
-    mean_effect, needed_share, … [task, layer, head]   over the seeds that learned the task
-    map_change [variant, task, seed, layer, head]      and by layer, beside gradients and weights
-    gain… [task, seed]                                 of each seed's best head to switch off
+score_before, score_after [variant, task, seed]   learned: whether surely above chance
+effect, loss_effect [task, seed, layer, head]      without the head, of plain trainings
+mean_effect, needed_share, … [layer, head, task]   over the seeds that learned the task
+map_change [variant, task, seed, layer, head]      and by layer, beside gradients and weights
+gain… [task, seed]                                 of each seed's best head to switch off
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class StudyParts:
         return learned(self.tasks[task], self.labels[task], outputs)
 
 
-def study_result(
-    parts: StudyParts, *, replicates: int, replacement: str, seed: int
-) -> xr.Dataset:
+def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: int) -> xr.Dataset:
     """The group `study` of finished trainings."""
     variables = _scores(parts) | _changes(parts)
     replacements = [name for name in REPLACEMENTS if name != replacement]
@@ -106,12 +104,14 @@ def study_result(
     for task in parts.tasks:
         for name, one in _of_task(parts, task, replicates=replicates, seed=seed).items():
             columns.setdefault(name, []).append(one)
-    grid, of_seed = ("task", "layer", "head"), ("task", "seed")
+    grid, of_seed = ("layer", "head"), ("task", "seed")
     for name, (words, dims, over) in _EFFECTS.items():
         several = _stacked(columns[name], len(parts.tasks))
-        sizes = {"grid": grid, "seed grid": ("task", "seed", *grid[1:]), "seed": of_seed}
+        sizes = {"grid": (*grid, "task"), "seed grid": (*of_seed, *grid), "seed": of_seed}
         sizes |= {"task": ("task",), "replaced": (*of_seed, "replacement")}
         sizes |= {"task replaced": ("task", "replacement")}
+        if dims == "grid":  # so that each task has a number per head
+            several = several.map(lambda end: np.moveaxis(end, 0, -1))
         has_ends = np.isfinite(several.low).any()
         value = several if has_ends or over else several.value
         variables[name] = Variable(value, sizes[dims], words, "1", SOURCE, over)
@@ -177,8 +177,12 @@ def _changes(parts: StudyParts) -> dict[str, Variable]:
         each = _stacked([one for some in seeds for one in some], *leading, len(parts.seeds))
         mean = _stacked([estimated_mean(some, POSITIVE) for some in seeds], *leading)
         variables[name] = Variable(each, (*dims, "seed", *more), words, "1", SOURCE)
-        said = f"{words}, mean over seeds"
-        variables[f"mean_{name}"] = Variable(mean, (*dims, *more), said, "1", SOURCE, SEEDS)
+        said, of_mean = f"{words}, mean over seeds", (*dims, *more)
+        if name == "map_change":  # of plain trainings alone, which come first: a number per head
+            of_mean = ("layer", "head", "task")
+            mean = mean.map(lambda end: np.moveaxis(end[0], 0, -1))
+            said = f"{said}, plain trainings"
+        variables[f"mean_{name}"] = Variable(mean, of_mean, said, "1", SOURCE, SEEDS)
     for name, words, layer, bounds in (
         *((name, words, ("layer",), POSITIVE) for name, words in MEASURES.items()),
         *((name, words, (), CORRELATION) for name, words in TOGETHER.items()),
@@ -220,9 +224,7 @@ _EFFECTS = {
 }  # fmt: skip
 
 
-def _of_task(
-    parts: StudyParts, task: str, *, replicates: int, seed: int
-) -> dict[str, Estimate]:
+def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dict[str, Estimate]:
     """The variables of `_EFFECTS` of one task."""
     states, labels = parts.each(PLAIN, task), parts.labels[task]
     grid = (parts.layers, parts.heads)

@@ -78,15 +78,11 @@ def heads_table(run: Reading) -> Table | None:
     data, groups = run.data, list[Rows]()
     for task in tasks_of(data):
         count = len(learned_seeds(data, task))
-        effect, loss = (
-            estimate(data, name, task=task).map(np.ravel)
-            for name in ("mean_effect", "mean_loss_effect")
-        )
+        effect = estimate(data, "mean_effect", task=task).value.ravel()
         if not count:
             continue
-        order = np.argsort(np.nan_to_num(effect.value, nan=np.inf), kind="stable")[:LISTED]
-        rows = [_head(run, task, int(unit), count, at(effect, unit), at(loss, unit))
-                for unit in order.tolist()]
+        order = np.argsort(np.nan_to_num(effect, nan=np.inf), kind="stable")[:LISTED]
+        rows = [_head(run, task, unit, count) for unit in order.tolist()]
         groups.append(Rows(rows, task_title(data, task)))
     columns = [
         Column("Without"),
@@ -106,18 +102,18 @@ def heads_table(run: Reading) -> Table | None:
     return Table("Heads", columns, groups, caption) if groups else None
 
 
-def _head(
-    run: Reading,
-    task: str,
-    unit: int,
-    count: int,
-    effect: tuple[float, float, float],
-    loss: tuple[float, float, float],
-) -> list[Cell]:
+def _head(run: Reading, task: str, unit: int, count: int) -> list[Cell]:
     data, about = run.data, task_attrs(run.data, task)
+    effect, loss = (
+        at(estimate(data, name, task=task).map(np.ravel), unit)
+        for name in ("mean_effect", "mean_loss_effect")
+    )
     each = [
-        points_text(about, float(estimate(data, "effect", task=task, seed=seed).value.ravel()[unit]),
-                    signed=True).removesuffix(" points")
+        points_text(
+            about,
+            float(estimate(data, "effect", task=task, seed=seed).value.ravel()[unit]),
+            signed=True,
+        ).removesuffix(" points")
         for seed in learned_seeds(data, task)
     ]
     shares = (
@@ -126,8 +122,14 @@ def _head(
     )
     needed, by_loss = shares
     name = run.names.unit(unit, data.sizes["head"])
-    return [Cell(name), _change(about, effect), Cell(", ".join(each)), needed, measured(*loss),
-            by_loss]
+    return [
+        Cell(name),
+        _change(about, effect),
+        Cell(", ".join(each)),
+        needed,
+        measured(*loss),
+        by_loss,
+    ]
 
 
 def _change(about: Any, three: tuple[float, float, float]) -> Cell:
@@ -145,7 +147,9 @@ def layers_table(run: Reading) -> Table | None:
                 [
                     Cell(run.names.layer(layer)),
                     *(
-                        measured(*at(estimate(data, f"mean_{name}", variant=PLAIN, task=task), layer))
+                        measured(
+                            *at(estimate(data, f"mean_{name}", variant=PLAIN, task=task), layer)
+                        )
                         for name in names
                     ),
                 ]

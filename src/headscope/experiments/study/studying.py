@@ -6,7 +6,6 @@ share one. A training that was stopped goes on from its own last state, see `tea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -275,8 +274,10 @@ class _StudyRun:
 def _scores(record: Record) -> State:
     """Scores before and after a training with their ends, and that of a constant answer."""
     metric = record["task"]["metrics"][0]
-    rows = [[record["metrics"][when][key] for key in (metric, "ci_low", "ci_high")]
-            for when in ("before", "after")]
+    rows = [
+        [record["metrics"][when][key] for key in (metric, "ci_low", "ci_high")]
+        for when in ("before", "after")
+    ]
     return {"scores": np.array(rows, np.float64), "chance": np.array([float(record["chance"])])}
 
 

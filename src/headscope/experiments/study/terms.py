@@ -9,7 +9,7 @@ from headscope.claims.terms import KOVALEVA, OURS, Term
 from headscope.core.results import at, estimate
 from headscope.core.wording import number, percent
 from headscope.experiments.ablation import terms as ablation
-from headscope.experiments.study.trainings import PLAIN, VARIANTS
+from headscope.experiments.study.trainings import PLAIN
 
 TERMS = {
     "mean_effect": Term(
@@ -52,10 +52,13 @@ MARKS = {
     "from-scratch": ("purple", "^"),
 }
 LABELS = {
-    "map_change": "change of maps, 1 − cosine",
-    "mean_effect": "change of the score without the head",
+    "mean_effect": "change of the score without the head, {choice}",
+    "mean_loss_effect": "change of the loss without the head, {choice}",
+    "needed_share": "seeds whose score needs the head, {choice}",
+    "loss_needed_share": "seeds whose loss needs the head, {choice}",
+    "harmful_share": "seeds whose score rises without the head, {choice}",
+    "mean_map_change": "change of maps, 1 − cosine, {choice}",
 }
-ORDER = tuple(VARIANTS)
 
 
 def tasks_of(data: xr.Dataset) -> list[str]:
