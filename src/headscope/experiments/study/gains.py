@@ -68,18 +68,18 @@ def gains(
     order = generator(seed, "halves of dev").permutation(len(labels))
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     best = [best_head(one.difference.value, one.loss_difference.value) for one in without]
-    found_in: list[HeadGain] = []
+    rows: list[HeadGain] = []
     for at, unit in enumerate(best):
-        rest = [one.difference.map(lambda end, u=unit: end[u]) for one in without]
+        rest = [_of_unit(one.difference, unit) for one in without]
         del rest[at]
         half, held_out = _halves(task, labels, answers[at], halves, replicates)
         both = np.concatenate([answers[at][:1], others[at]])
         layer = unit // heads
         own = without[at].difference.value.reshape(-1, heads)[layer]
-        found_in.append(
+        rows.append(
             HeadGain(
                 unit,
-                without[at].difference.map(lambda end, u=unit: end[u]),
+                _of_unit(without[at].difference, unit),
                 estimated_mean(rest) if rest else _nothing(),
                 half,
                 held_out,
@@ -87,7 +87,11 @@ def gains(
                 float(np.delete(own, unit % heads).mean()) if heads > 1 else np.nan,
             )
         )
-    return found_in
+    return rows
+
+
+def _of_unit(parts: Estimate, unit: int) -> Estimate:
+    return parts.map(lambda end: end[unit])
 
 
 def _nothing() -> Estimate:
@@ -109,7 +113,7 @@ def _halves(
         chosen.append(float(alone.difference.value[unit]))
         pair = answers[[0, unit + 1]][:, second]
         one = effects(task, labels[second], pair, replicates=replicates).difference
-        tried.append(one.map(lambda end: end[0]))
+        tried.append(_of_unit(one, 0))
     value = np.mean([one.value for one in tried])
     down = np.sqrt(np.sum([(one.value - one.low) ** 2 for one in tried])) / len(tried)
     up = np.sqrt(np.sum([(one.high - one.value) ** 2 for one in tried])) / len(tried)
