@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ def score_caption(run: Reading) -> str:
 
 
 def head_panels(run: Reading) -> list[Panel]:
-    """The mean effect of each head, then its replication rate, a panel per task, on one scale."""
+    """The mean effect of each head, beside its replication rate, by task, on one scale."""
     data, panels = run.data, list[Panel]()
     tasks = [task for task in tasks_of(data) if learned_seeds(data, task)]
     effects = {task: run("mean_effect", task=task) for task in tasks}
@@ -116,28 +117,21 @@ def head_panels(run: Reading) -> list[Panel]:
                 parts=parts,
             )
         )
-    panels += [
-        grid_panel(
-            f"{task_title(data, task)}: needed by the loss",
-            share.value,
-            run.names,
-            top=1.0,
-            top_text=f"all {len(learned_seeds(data, task))} seeds",
-            parts=share,
-        )
-        for task in tasks
-        for share in (run("loss_needed_share", task=task),)
-    ]
+        share, count = run("loss_needed_share", task=task), len(learned_seeds(data, task))
+        top_text = "the one seed" if count == 1 else f"all {count} seeds"
+        look: dict[str, Any] = {"top": 1.0, "top_text": top_text, "parts": share}
+        title = f"{task_title(data, task)}: needed by the loss"
+        panels.append(grid_panel(title, share.value, run.names, **look))
     return panels
 
 
 def head_caption(run: Reading) -> str:
     """How to read the grids of heads."""
     return (
-        f"{_at_chance(run)}First row: the score without a head less that of the whole checkpoint, "
+        f"{_at_chance(run)}Effect: the score without a head less that of the whole checkpoint, "
         "mean over the seeds that learned the task, on one scale: vermillion falls, blue rises. − "
         "marks heads that every seed needs, + heads whose absence helps in every seed (q < 0.05 in "
-        "each, corrected for all heads). Second row: the share of seeds in which the loss needs "
+        "each, corrected for all heads). Needed: the share of seeds in which the loss needs "
         f"the head. Intervals stand in the table; {run.over()}."
     )
 

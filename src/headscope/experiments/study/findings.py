@@ -7,11 +7,12 @@ import xarray as xr
 
 from headscope.claims.caption_words import with_interval
 from headscope.claims.reading import Reading
-from headscope.claims.verdict import above, below
+from headscope.claims.verdict import SIGNIFICANT, above, below
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate
 from headscope.core.wording import capital
 from headscope.experiments.ablation.terms import change_text, in_percent, metric_name, points_text
+from headscope.experiments.comparison.findings import chance_text
 from headscope.experiments.study.terms import (
     learned_seeds,
     listed,
@@ -76,7 +77,8 @@ def heads_finding(run: Reading, task: str) -> str:
     for name, by in (("needed_share", "score"), ("loss_needed_share", "loss")):
         share = run(name, task=task).value
         every, some = int((share == 1).sum()), int((share > 0).sum())
-        parts.append(f"by the {by} {every} in {_all(count)}, {some} in one or more")
+        more = f", {some} in one or more" if count > 1 else ""
+        parts.append(f"by the {by} {every} in {_all(count)}{more}")
     words = (
         f"Heads of {effect.value.size} that {task_title(data, task)} needs (q < 0.05): "
         f"{'; '.join(parts)}."
@@ -108,36 +110,45 @@ def layers_finding(run: Reading, variant: str) -> str:
     sentences = []
     for task in tasks_of(data):
         depth, gradient = (
-            at(run(f"mean_{name}", variant=variant, task=task))
-            for name in ("depth_correlation", "gradient_norm_correlation")
+            at(run(f"mean_{name}_correlation", variant=variant, task=task))
+            for name in ("depth", "gradient_norm")
         )
         if not np.isfinite(depth[0]):
             continue
-        sentences.append(f"on {task_title(data, task)} {_depth(depth)}, and {_gradients(gradient)}")
+        p = [
+            float(data[f"{name}_p"].sel(variant=variant, task=task))
+            for name in ("depth", "gradient_norm")
+        ]
+        words = f"{_depth(depth, p[0])}, and {_gradients(gradient, p[1])}"
+        sentences.append(f"on {task_title(data, task)} {words}")
     if not sentences:
         return ""
     before = "Change of maps with training" if variant == PLAIN else f"{capital(variant)}{kind}"
     return f"{before}: {'; '.join(sentences)}."
 
 
-def _depth(three: tuple[float, float, float]) -> str:
-    rho = with_interval("ρ", *three)
-    if above(*three).holds:
-        return f"later layers change more ({rho} with depth)"
-    if below(*three).holds:
-        return f"earlier layers change more ({rho} with depth)"
-    return f"change does not surely rise or fall with depth ({rho})"
+def _together(three: tuple[float, float, float], p: float) -> tuple[int, str]:
+    """Whether a correlation is surely above 0, 1, or below, -1; and the numbers behind it."""
+    sign = 1 if above(*three).holds else -1 if below(*three).holds else 0
+    return sign * (p < SIGNIFICANT), f"{with_interval('ρ', *three)}, {chance_text(p)}"
 
 
-def _gradients(three: tuple[float, float, float]) -> str:
+def _depth(three: tuple[float, float, float], p: float) -> str:
+    sign, numbers = _together(three, p)
+    if not sign:
+        return f"change does not surely rise or fall with depth ({numbers})"
+    return f"{'later' if sign > 0 else 'earlier'} layers change more ({numbers})"
+
+
+def _gradients(three: tuple[float, float, float], p: float) -> str:
     if not np.isfinite(three[0]):
         return "gradients are not known"
-    rho = with_interval("ρ", *three)
-    if above(*three).holds:
-        return f"layers with larger gradients change more ({rho})"
-    if below(*three).holds:
-        return f"layers with larger gradients change less, so gradients do not explain it ({rho})"
-    return f"whether larger gradients go with more change cannot be told ({rho})"
+    sign, numbers = _together(three, p)
+    if not sign:
+        return f"whether change goes with gradients cannot be told ({numbers})"
+    if sign > 0:
+        return f"layers with larger gradients change more ({numbers})"
+    return f"layers with larger gradients change less, so they do not explain it ({numbers})"
 
 
 def gain_finding(run: Reading, task: str) -> str:

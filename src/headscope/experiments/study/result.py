@@ -29,6 +29,7 @@ from headscope.experiments.ablation.effects import (
     numbers_told,
 )
 from headscope.experiments.ablation.settings import REPLACEMENTS
+from headscope.experiments.comparison.similarity import chance_of
 from headscope.experiments.study.gains import HeadGain, gains
 from headscope.experiments.study.over_seeds import (
     estimated_mean,
@@ -194,7 +195,30 @@ def _changes(parts: StudyParts) -> dict[str, Variable]:
         variables[name] = Variable(shaped, (*dims, "seed", *layer), words, "1", OURS)
         said = f"{words}, mean over seeds"
         variables[f"mean_{name}"] = Variable(mean, (*dims, *layer), said, "1", OURS, "seeds")
-    return variables
+    return variables | _chances(parts, variables)
+
+
+def _chances(parts: StudyParts, variables: Mapping[str, Variable]) -> dict[str, Variable]:
+    """p of how closely mean change goes with depth and with mean gradients, over layers."""
+    change, gradient = (
+        _value(variables[f"mean_{name}"]) for name in ("layer_map_change", "gradient_norm")
+    )  # [variant, task, layer]
+    depth = np.broadcast_to(np.arange(parts.layers, dtype=np.float64), change.shape)
+    out = {}
+    for name, other, words in (
+        ("depth_p", depth, "depth"),
+        ("gradient_norm_p", gradient, "mean gradients"),
+    ):
+        pairs = zip(change.reshape(-1, parts.layers), other.reshape(-1, parts.layers), strict=True)
+        p = np.array([chance_of(*pair) for pair in pairs]).reshape(change.shape[:2])
+        said = f"p that mean 1 - cosine goes with {words} over layers by chance"
+        out[name] = Variable(p, ("variant", "task"), said, "1", OURS)
+    return out
+
+
+def _value(variable: Variable) -> Float64:
+    assert isinstance(variable.value, Estimate)
+    return variable.value.value
 
 
 # --- without heads ----------------------------------------------------------------------------

@@ -133,6 +133,8 @@ def _head(run: Reading, task: str, unit: int, count: int) -> list[Cell]:
 
 
 def _change(about: Any, three: tuple[float, float, float]) -> Cell:
+    if not np.isfinite(three[0]):
+        return Cell(MISSING)
     text, _, interval = change_text(about, *three).replace(" points", "").partition(" ")
     return Cell(text, interval)
 
@@ -203,8 +205,9 @@ def together_table(run: Reading) -> Table | None:
     ]
     caption = (
         f"Spearman’s ρ over {data.sizes['layer']} layers, mean over seeds. 95 % intervals over "
-        "seeds. If the last layers change because gradients are larger there, the second number is "
-        "above 0, and the first falls where layers decay or labels are random."
+        "seeds. If the last layers change because gradients are larger there, the second and the "
+        "fourth number are above 0. Other kinds of training say what the task, the rates and the "
+        "start have to do with it."
     )
     return rows_table("What goes together over layers", columns, rows, caption)
 

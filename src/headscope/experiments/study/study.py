@@ -51,7 +51,7 @@ class StudyRequest(
     kw_only=False,
     heading="The task",
 ):
-    """Which model is trained on which tasks, how often and how, and what is asked of it."""
+    """Which model is trained on which tasks, how often, and how."""
 
     model: Model | str | Path = argument("A hub id or a folder.", reads=model_place)
     tasks: tuple[str, ...] | list[str] = required(
