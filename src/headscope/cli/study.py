@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, size_of
 from headscope.cli.typed_command import run_command
-from headscope.experiments.study.study import StudyRequest, study
+from headscope.experiments.study.study import study
+from headscope.experiments.study.study_request import StudyRequest
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:

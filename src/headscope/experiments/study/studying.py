@@ -46,7 +46,7 @@ from headscope.tasks.task_model import TaskModel, load_for_task
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
-    from headscope.experiments.study.study import StudyRequest
+    from headscope.experiments.study.study_request import StudyRequest
 
 # What a comparison says that a study keeps; of a training without a record some are not there.
 OF_LAYERS = ("gradient_norm", "relative_change", "learning_rate")

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headscope.core.accumulators import generator
 from headscope.errors import InputError, unknown
 from headscope.experiments.finetune.settings import TrainingSchedule
-from headscope.tasks.task_data import TaskData
+
+if TYPE_CHECKING:
+    from headscope.tasks.task_data import TaskData
 
 CHECKPOINTS = "checkpoints"  # folder of a study's checkpoints
 PLAIN, RANDOM_LABELS, FROM_SCRATCH = "plain", "random-labels", "from-scratch"
@@ -55,6 +57,8 @@ class StudyTraining:
         """What it learns from: with shuffled labels in that variant, drawn by its seed."""
         if self.variant != RANDOM_LABELS:
             return train
+        from headscope.core.accumulators import generator  # help needs no numpy
+
         order = generator(self.seed, "shuffled labels", self.task).permutation(len(train))
         labels = [train.rows[at].label for at in order]
         rows = tuple(
