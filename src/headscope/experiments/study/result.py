@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -116,7 +117,7 @@ def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: 
         has_ends = np.isfinite(several.low).any()
         value = several if has_ends or over else several.value
         variables[name] = Variable(value, sizes[dims], words, "1", SOURCE, over)
-    coords = {
+    coords: dict[str, Sequence[Any]] = {
         "variant": parts.variants,
         "task": list(map(printable, parts.tasks)),
         "seed": parts.seeds,
