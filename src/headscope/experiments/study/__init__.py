@@ -35,7 +35,7 @@ STUDY = Question(
             finding="findings:agreement_finding",
             tables=("section:heads_table",),
             absent="No training learned its task: nothing is said of heads.",
-            columns=4,
+            columns=2,
         ),
         PicturePlan(
             name="study_change",
