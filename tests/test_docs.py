@@ -51,6 +51,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
+    "study": ["--replicates", "3", "--epochs", "1", "--no-report"],
     "trial": ["--inputs", "8", "--replicates", "3", "--no-report", "--rules", "mine.json"],
     "explain": ["--inputs", "6", "--choosing", "6", "--replicates", "3", "--no-report"],
     "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
@@ -636,6 +637,16 @@ def test_every_option_of_finetune_is_in_its_page() -> None:
     options = group.get_command(None, "finetune").params  # type: ignore[arg-type, union-attr]
     missing = [p.name for p in options if p.opts[0].startswith("-") and p.opts[0] not in text]
     assert not missing, f"undocumented: {missing}"
+
+
+def test_every_option_of_study_is_in_its_page() -> None:
+    text = (ROOT / "docs/study.md").read_text("utf-8")
+    own = {"tasks", "seeds", "variants", "layer_decay", "freeze", "replacement", "shard", "seed"}
+    own |= {"data", "columns", "labels", "regression", "limit", "dev_limit", "split", "epochs"}
+    own |= {"batch", "rate", "warm_up", "max_length"}
+    options = [p for p in group.get_command(None, "study").params if p.name in own]  # type: ignore[arg-type, union-attr]
+    assert len(options) == len(own)
+    assert not [p.opts[0] for p in options if p.opts[0] not in text]
 
 
 def test_every_option_of_view_is_in_its_page() -> None:

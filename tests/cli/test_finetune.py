@@ -67,6 +67,7 @@ def test_the_same_as_json(finetune, desk):
         "batch": 8,
         "rate": 1e-3,
         "layer_decay": 1.0,
+        "freeze": 0,
         "warm_up": 0.1,
         "seed": 3,
         "max_length": 128,

@@ -95,6 +95,7 @@ compare demo demo --demo --limit 0 | compare demo demo --demo --relations nsbj
 view demo TEXT --device cud | view demo TEXT --measure looks | view demo TEXT --heads 3
 ablate demo --task rte --data missing | prune demo --task rte --data missing
 importance demo --task rte --data missing | head missing L1H1 | report missing
+study demo --tasks rte --data missing | study demo --tasks rte --variants plan
 finetune demo --task rte --data missing | finetune ./missing --task rte
 zoo no/such/model demo --demo | patterns apply no/such/model --demo
 patterns train --labels missing
@@ -120,6 +121,7 @@ def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_import
         "prune",
         "importance",
         "finetune",
+        "study",
         "explain",
         "trial",
         "evolve",

@@ -38,6 +38,7 @@ WRITING = {
     "trial": ("finished", *TEXT, "--rules", "mine.json", *SMALL),
     "prune": ("model", *TASK, *SMALL),
     "finetune": ("other", *TASK),
+    "study": ("other", "--tasks", *TASK[1:], "--seeds", 1, "--epochs", 1, *SMALL),
     "probe": (
         "model",
         "--train",
@@ -70,7 +71,7 @@ WRITING = {
     "patterns apply": ("model", *TEXT),
     "patterns annotate": ("model", *TEXT, "--no-browser"),
 }
-RUNS = ("atlas", "compare", "ablate", "importance", "probe", "zoo", "circuits")
+RUNS = ("atlas", "compare", "ablate", "study", "importance", "probe", "zoo", "circuits")
 PAGES = {"view", "head"}  # one file, written whole: who ends last is there
 SITES = {"export"}  # of a finished run: see report/test_site.py
 

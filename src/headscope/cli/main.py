@@ -27,6 +27,7 @@ COMMANDS = {
     "view": "What every head looks at in one text, as a page.",
     "serve": "A live page: type a text, switch heads off; a run’s pages.",
     "finetune": "Teach a model a task; record how its layers change.",
+    "study": "Tasks × seeds: what training changes, and which heads count.",
     "ablate": "Switch heads off: which does a task need?",
     "importance": "Gradients: how much a loss depends on each head.",
     "circuits": "What heads of a decoder do on made inputs.",

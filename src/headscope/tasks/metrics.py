@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headscope.claims.reading import NOTHING_SAID
-from headscope.claims.verdict import below
+from headscope.claims.verdict import above, below
 from headscope.core.accumulators import Array, Float64, left_out
 from headscope.core.intervals import (
     SHARE,
@@ -91,6 +91,16 @@ def below_chance(task: Task, labels: Array, outputs: Array) -> str:
         f"{capital(METRICS.get(metric, metric))} of the model is {written}, surely below the "
         f"{usual}: probably {what}, or it was trained for another task. {NOTHING_SAID}"
     ).replace("the 0:", "0:")
+
+
+def learned(task: Task, labels: Array, outputs: Array) -> bool:
+    """Whether a model scores surely above a constant answer; by Matthews' correlation for F1."""
+    if task.metrics[0] == "f1":
+        task = replace(task, metrics=("matthews",))
+    draws = draws_of(task, labels, outputs, replicates=GROUPS)
+    parts = score_estimate(task, draws, len(labels))
+    three = float(parts.value), float(parts.low), float(parts.high)
+    return above(*three, chance(task, labels)).holds
 
 
 def predicted(task: Task, outputs: Array) -> Array:

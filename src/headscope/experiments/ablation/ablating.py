@@ -11,6 +11,7 @@ from headscope.analyses.examples.measure import capture_maps
 from headscope.core.display import printable
 from headscope.core.head_names import head_named
 from headscope.core.progress import begin
+from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
@@ -18,6 +19,7 @@ from headscope.experiments.ablation.result import ablation_result
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model import variants
 from headscope.model.linears import linears
+from headscope.model.model import Model, evaluating
 from headscope.model.request import BATCH_TOKENS
 from headscope.model.variant_answers import (
     Way,
@@ -91,7 +93,7 @@ class _AblationRun:
         alone = variants.single_heads(shape.layers, shape.heads)
         alone += variants.whole_layers(shape.layers, shape.heads)
         with linears(model.network, run.linears):
-            stand_in = self._stand_in()
+            stand_in = stand_in_of(model, self.encoded.examples, settings.replacement)
             way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
             answers = self._answers(
                 run, [*alone, *self.groups], stand_in, way, first=0, last=not settings.pairs
@@ -130,16 +132,6 @@ class _AblationRun:
             return None
         scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
         return capture_maps(model, few, scope).assign_attrs(chosen="moved")
-
-    def _stand_in(self) -> StandIn:
-        if self.settings.replacement != "mean":
-            return StandIn(self.settings.replacement)
-        model, examples = self.model.model, self.encoded.examples
-        shown = (
-            model.batch([examples[at] for at in places])
-            for places in batches(examples, budget=BATCH_TOKENS)
-        )
-        return StandIn("mean", variants.mean_mixtures(model.network, shown))
 
     def _pairs(self, answers: Answers) -> list[Variant]:
         """Every two of the heads that change the loss most; answers of the single heads first."""
@@ -183,6 +175,41 @@ class _AblationRun:
             for at, state in zip(places.values(), states, strict=True):
                 logits[:, at] = state["answers"]
         return logits
+
+
+def stand_in_of(model: Model, examples: Sequence[Example], replacement: str) -> StandIn:
+    """What a head gives instead; its mean output is taken over these examples."""
+    if replacement != "mean":
+        return StandIn(replacement)
+    shown = (
+        model.batch([examples[at] for at in places])
+        for places in batches(examples, budget=BATCH_TOKENS)
+    )
+    return StandIn("mean", variants.mean_mixtures(model.network, shown))
+
+
+def answers_without(
+    model: TaskModel,
+    encoded: EncodedTask,
+    switched: Sequence[Variant],
+    *,
+    replacement: str,
+    batch_tokens: int = BATCH_TOKENS,
+    linear_maps: str = "stock",
+) -> Answers:
+    """[variant + 1, example, output] logits of the whole model, then of each variant; no parts.
+
+    linear_maps  "onednn" or "stock"
+    """
+    examples, network = encoded.examples, model.model.network
+    logits = np.empty((len(switched) + 1, len(examples), model.task.outputs), np.float32)
+    with evaluating(network), linears(network, linear_maps):
+        stand_in = stand_in_of(model.model, examples, replacement)
+        way = choose_way(model.model, examples, switched, stand_in)
+        with answering(network, way, stand_in, batch_tokens=batch_tokens) as answers:
+            for places in small_batches(examples, switched, batch_tokens=batch_tokens):
+                logits[:, places] = sweep(model.model, examples, places, switched, answers)
+    return logits
 
 
 def _text(row: TaskExample) -> str:

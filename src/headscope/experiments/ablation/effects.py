@@ -125,7 +125,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
     loss_draws = means_over(kept, more.T)  # [replicate + 1, variant]
     return Effects(
         score=draws[0, 1:],
-        difference=_difference(apart),
+        difference=difference_estimate(apart),
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
         p=p,
@@ -152,8 +152,11 @@ def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
     return np.asarray(-log_probabilities[np.arange(len(labels)), labels.astype(np.int64)])
 
 
-def _difference(apart: Float64) -> Estimate:
-    """The interval of a change of the score; also where the change is the same in all examples."""
+def difference_estimate(apart: Float64) -> Estimate:
+    """The interval of a change of the score; also where the change is the same in all examples.
+
+    apart  [replicate + 1, *cell] draws of the change
+    """
     parts, same = estimate(apart), estimate(apart, bounds=DIFFERENCE, sizes=even(apart))
     none = np.isnan(parts.low)
     low, high = (np.where(none, *pair) for pair in ((same.low, parts.low), (same.high, parts.high)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from headscope.core.head_names import Head, head_named
-from headscope.core.options import comma_separated, option, several
+from headscope.core.options import Options, comma_separated, option, several
 from headscope.errors import InputError
 from headscope.model.request import BATCH_TOKENS
 from headscope.run.execution import Intervals
@@ -19,12 +19,20 @@ def group_named(text: str) -> tuple[Head, ...]:
     return tuple(map(head_named, text.split("+")))
 
 
-class AblationSettings(Intervals, ExampleLength, heading="What is switched off"):
-    """Settings of an ablation."""
+REPLACEMENTS = ("uniform", "zero", "mean")
+
+
+class Replacement(Options, heading="What is switched off"):
+    """What stands in for a head."""
 
     replacement: Literal["uniform", "zero", "mean"] = option(
         "What a head gives instead: even attention, nothing, or its mean output.", "uniform"
     )
+
+
+class AblationSettings(Replacement, Intervals, ExampleLength, heading="What is switched off"):
+    """Settings of an ablation."""
+
     groups: tuple[tuple[Head | str, ...], ...] = several(
         "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
         names="--together",

@@ -12,6 +12,7 @@ from torch.utils.data import Sampler
 from transformers import PreTrainedModel
 
 from headscope.core.accumulators import generator
+from headscope.errors import InputError
 
 WEIGHT_DECAY = 0.01  # BERT's own (Devlin et al. 2019, appendix A.2)
 
@@ -54,6 +55,20 @@ def _part(name: str, base: str, embeddings: set[str]) -> ParameterGroup:
     if numbers:
         return ParameterGroup("layer", numbers[0])
     return ParameterGroup("embeddings" if name in embeddings or "embed" in name else "rest")
+
+
+def freeze(parts: Mapping[ParameterGroup, Mapping[str, nn.Parameter]], layers: int) -> None:
+    """Keep the first layers, and the embeddings below them, as they are: without gradients.
+
+    raises  InputError for more layers than there are
+    """
+    known = sum(part.layer is not None for part in parts)
+    if layers > known:
+        raise InputError(f"found freeze={layers}; wanted at most {known}, the layers of the model")
+    for part, parameters in parts.items():
+        below = part.name == "embeddings" or (part.layer is not None and part.layer < layers)
+        for parameter in parameters.values():
+            parameter.requires_grad_(not (layers and below))
 
 
 def rates(

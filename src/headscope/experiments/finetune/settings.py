@@ -19,6 +19,9 @@ class TrainingSchedule(Options, heading="The training"):
     layer_decay: float = option(
         "Each layer learns by this factor more slowly than the one above.", 1.0
     )
+    freeze: int = option(
+        "Layers, from the first, that do not learn; nor do the embeddings, then.", 0, least=0
+    )
     warm_up: float = option("Share of the steps in which the rate rises.", 0.1)
     seed: int = option("Seed of all random draws.", 0, least=0)
 

@@ -26,7 +26,13 @@ from headscope.core.results import json_number
 from headscope.core.whole_file import held, put_folder, replaceable, told
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
-from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
+from headscope.experiments.finetune.optimization import (
+    freeze,
+    norm,
+    parts_of,
+    rates,
+    relative_change,
+)
 from headscope.experiments.finetune.settings import Progress, TrainingSchedule
 from headscope.experiments.finetune.training import last_state
 from headscope.model.checkpoint import quietly
@@ -68,7 +74,7 @@ def teach(
                  exactly this training is not made again. A training that was killed goes on from
                  its last state, at most `save_seconds` old
     progress     called with the steps done and all steps
-    schedule     of `TrainingSchedule`: epochs, batch, rate, layer_decay, warm_up, seed
+    schedule     of `TrainingSchedule`: epochs, batch, rate, layer_decay, freeze, warm_up, seed
     returns      the record, as finetuned.json holds it: `metrics.before` is the score with an
                  untrained head; `layers` has gradient_norm (mean over the steps, before it is
                  cut) and relative_change ‖θ' - θ‖ / ‖θ‖ of each part
@@ -127,6 +133,7 @@ def _taught(
     inputs, dev = (encode(start, x, max_length=plan.max_length) for x in (plan.train, plan.dev))
     settings = plan.settings()
     parts = parts_of(network)
+    freeze(parts, schedule.freeze)
     speeds = rates(parts, rate=schedule.rate, decay=schedule.layer_decay)
     initial = {name: p.detach().cpu().clone() for name, p in network.named_parameters()}
     before = measured(start, dev)
@@ -269,15 +276,20 @@ def working_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.training")
 
 
-def check(plan: TrainingPlan) -> None:
-    """Raise InputError or RunFolderError for an invalid request; nothing is computed."""
+def check_installed() -> None:
+    """Raise InputError where the package is missing that the Trainer needs."""
     try:
-        import accelerate  # noqa: F401  # the Trainer needs it
+        import accelerate  # noqa: F401
     except ImportError as error:
         raise InputError(
             "training needs the package accelerate, which is not installed\n"
             "pip install 'headscope[train]'"
         ) from error
+
+
+def check(plan: TrainingPlan) -> None:
+    """Raise InputError or RunFolderError for an invalid request; nothing is computed."""
+    check_installed()
     start, parts = plan.start, (plan.start, plan.train, plan.dev)
     if any(one.task != start.task for one in parts):
         shown = (f"{x.task.name} ({', '.join(x.task.labels)})" for x in parts)

@@ -1,0 +1,78 @@
+"""A study: a model trained on several tasks from several seeds, and what holds in all of them.
+
+trainings ─► studying (teach, compare, ablate: a part of the run each) ─► result ─► page
+"""
+
+from headscope.claims.plan import PicturePlan
+from headscope.claims.question import Question
+
+STUDY = Question(
+    package=__name__,
+    name="study",
+    title="Over seeds and tasks",
+    place=290,
+    figures=(
+        PicturePlan(
+            name="study_scores",
+            title="Scores of every training",
+            panels="figure:score_panels",
+            caption="figure:score_caption",
+            id="scores",
+            heading="Was the task learned?",
+            text="What a checkpoint at chance does with its heads says nothing of the task.",
+            finding="findings:learned_finding",
+            columns=3,
+        ),
+        PicturePlan(
+            name="study_heads",
+            title="Heads that seeds agree on",
+            panels="figure:head_panels",
+            caption="figure:head_caption",
+            id="heads-over-seeds",
+            heading="Which heads are needed, whatever the seed?",
+            text="A head is switched off in every checkpoint. What one seed needs another may do "
+            "elsewhere: how often is a head needed?",
+            finding="findings:agreement_finding",
+            tables=("section:heads_table",),
+            absent="No training learned its task: nothing is said of heads.",
+            columns=2,
+        ),
+        PicturePlan(
+            name="study_change",
+            title="Change of maps with training",
+            panels="figure:change_panels",
+            caption="figure:change_caption",
+            id="change-of-maps",
+            heading="Which heads change?",
+            text="Each checkpoint and its start read the same examples.",
+            columns=3,
+        ),
+        PicturePlan(
+            name="study_layers",
+            title="Layers: maps, gradients, weights",
+            panels="figure:layer_panels",
+            caption="figure:layer_caption",
+            id="layers-over-seeds",
+            heading="Do the last layers change most, because gradients are larger there?",
+            text="If so, change and gradients go together over layers, in every seed.",
+            tables=("section:layers_table", "section:together_table"),
+            columns=3,
+        ),
+        PicturePlan(
+            title="Why does disabling a head help?",
+            id="gains",
+            text="The best of many heads gains on the examples that chose it, whatever it does. A "
+            "gain that is more than choice is there in other seeds, on the other half of the "
+            "examples, and with other replacements.",
+            finding="findings:held_out_finding",
+            tables=("section:gains_table",),
+            absent="No training learned its task: there is no gain to explain.",
+        ),
+    ),
+    opening="section:OPENING",
+    terms="terms:TERMS",
+    labels="terms:LABELS",
+    marks="terms:MARKS",
+    findings=("findings:study_findings",),
+    shown={"first": ("mean_effect", "loss_needed_share", "mean_map_change")},
+)

@@ -1,0 +1,225 @@
+"""Sentences on a study: scores, heads that seeds agree on, changes, and why disabling helps."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from headscope.claims.caption_words import with_interval
+from headscope.claims.reading import Reading
+from headscope.claims.verdict import SIGNIFICANT, above, below
+from headscope.core.intervals import Estimate
+from headscope.core.results import at, estimate
+from headscope.core.wording import capital
+from headscope.experiments.ablation.terms import change_text, in_percent, metric_name, points_text
+from headscope.experiments.comparison.findings import chance_text
+from headscope.experiments.study.terms import (
+    learned_seeds,
+    listed,
+    score_words,
+    task_attrs,
+    task_title,
+    tasks_of,
+    variants_of,
+)
+from headscope.experiments.study.trainings import PLAIN, VARIANTS
+
+NAMED = 3  # heads that a sentence names
+
+
+def study_findings(run: Reading) -> list[str]:
+    """Sentences in the order of the questions: scores, heads, layers, gains."""
+    data = run.data
+    tasks = tasks_of(data)
+    makers = (scores_finding, heads_finding, gain_finding)
+    scores, heads, gains = ([make(run, task) for task in tasks] for make in makers)
+    layers = [layers_finding(run, variant) for variant in variants_of(data)]
+    return [one for one in (spread_finding(data), *scores, *heads, *layers, *gains) if one]
+
+
+def spread_finding(data: xr.Dataset) -> str:
+    """That one seed says nothing of spread; "" for several."""
+    if data.sizes["seed"] > 1:
+        return ""
+    return "There is one seed: nothing is said of what other seeds would give."
+
+
+def scores_finding(run: Reading, task: str) -> str:
+    """The scores of each seed beside a constant answer, and which trainings are at chance."""
+    data = run.data
+    seeds = [int(seed) for seed in data["seed"].values]
+    scores = [score_words(data, task, "score_after", variant=PLAIN, seed=seed) for seed in seeds]
+    about = task_attrs(data, task)
+    chance = score_words(data, task, "chance")
+    words = (
+        f"On {task_title(data, task)}, {metric_name(about)} after training is {listed(scores)} "
+        f"({counted(len(seeds), 'seed')}); a constant answer gives {chance}."
+    )
+    learned = learned_seeds(data, task)
+    low = [seed for seed in seeds if seed not in learned]
+    if not low:
+        return words
+    which = "Every seed is" if not learned else f"Seed {listed(list(map(str, low)))} is"
+    if learned and len(low) > 1:
+        which = f"Seeds {listed(list(map(str, low)))} are"
+    return f"{words} {which} at chance, and says nothing of heads.".replace(
+        "are at chance, and says", "are at chance, and say"
+    )
+
+
+def heads_finding(run: Reading, task: str) -> str:
+    """Which heads the seeds that learned a task agree on; "" without such seeds."""
+    data, count = run.data, len(learned_seeds(run.data, task))
+    if not count:
+        return ""
+    effect = run("mean_effect", task=task)
+    parts = []
+    for name, by in (("needed_share", "score"), ("loss_needed_share", "loss")):
+        share = run(name, task=task).value
+        every, some = int((share == 1).sum()), int((share > 0).sum())
+        more = f", {some} in one or more" if count > 1 else ""
+        parts.append(f"by the {by} {every} in {_all(count)}{more}")
+    words = (
+        f"Heads of {effect.value.size} that {task_title(data, task)} needs (q < 0.05): "
+        f"{'; '.join(parts)}."
+    )
+    return words + _most(run, task, effect, count)
+
+
+def _all(count: int) -> str:
+    return "the one seed that learned it" if count == 1 else f"all {count} seeds that learned it"
+
+
+def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
+    """The heads with the largest fall, with how often they are needed."""
+    share, about = run("needed_share", task=task).map(np.ravel), task_attrs(run.data, task)
+    fall, heads = effect.map(np.ravel), run.data.sizes["head"]
+    order = [int(unit) for unit in np.argsort(fall.value, kind="stable") if fall.value[unit] < 0]
+    named = [
+        f"{run.names.unit(unit, heads)} ({change_text(about, *at(fall, unit))}, needed in "
+        f"{round(count * share.value[unit])} of {count})"
+        for unit in order[:NAMED]
+    ]
+    return f" The score falls most without {listed(named)}." if named else ""
+
+
+def layers_finding(run: Reading, variant: str) -> str:
+    """Do the last layers change most, and do those with larger gradients?"""
+    data = run.data
+    kind = "" if variant == PLAIN else f" ({VARIANTS[variant]})"
+    sentences = []
+    for task in tasks_of(data):
+        depth, gradient = (
+            at(run(f"mean_{name}_correlation", variant=variant, task=task))
+            for name in ("depth", "gradient_norm")
+        )
+        if not np.isfinite(depth[0]):
+            continue
+        p = [
+            float(data[f"{name}_p"].sel(variant=variant, task=task))
+            for name in ("depth", "gradient_norm")
+        ]
+        words = f"{_depth(depth, p[0])}, and {_gradients(gradient, p[1])}"
+        sentences.append(f"on {task_title(data, task)} {words}")
+    if not sentences:
+        return ""
+    before = "Change of maps with training" if variant == PLAIN else f"{capital(variant)}{kind}"
+    return f"{before}: {'; '.join(sentences)}."
+
+
+def _together(three: tuple[float, float, float], p: float) -> tuple[int, str]:
+    """Whether a correlation is surely above 0, 1, or below, -1; and the numbers behind it."""
+    sign = 1 if above(*three).holds else -1 if below(*three).holds else 0
+    return sign * (p < SIGNIFICANT), f"{with_interval('ρ', *three)}, {chance_text(p)}"
+
+
+def _depth(three: tuple[float, float, float], p: float) -> str:
+    sign, numbers = _together(three, p)
+    if not sign:
+        return f"change does not surely rise or fall with depth ({numbers})"
+    return f"{'later' if sign > 0 else 'earlier'} layers change more ({numbers})"
+
+
+def _gradients(three: tuple[float, float, float], p: float) -> str:
+    if not np.isfinite(three[0]):
+        return "gradients are not known"
+    sign, numbers = _together(three, p)
+    if not sign:
+        return f"whether change goes with gradients cannot be told ({numbers})"
+    if sign > 0:
+        return f"layers with larger gradients change more ({numbers})"
+    return f"layers with larger gradients change less, so they do not explain it ({numbers})"
+
+
+def gain_finding(run: Reading, task: str) -> str:
+    """What is left elsewhere of the gain of the best head to switch off."""
+    data, about = run.data, task_attrs(run.data, task)
+    gain, held_out = (at(run(f"mean_{name}", task=task)) for name in ("gain", "gain_held_out"))
+    if not np.isfinite(gain[0]):
+        return ""
+    half, beside = (float(data[f"mean_gain_{name}"].sel(task=task)) for name in ("half", "beside"))
+    elsewhere = at(run("mean_gain_elsewhere", task=task))
+    others = (
+        ""
+        if not np.isfinite(elsewhere[0])
+        else (f", in the other seeds {change_text(about, *elsewhere)}")
+    )
+    verdict = "no gain is shown"
+    if above(*held_out).holds:
+        verdict = "the gain holds"
+    elif below(*held_out).holds:
+        verdict = "it is a loss"
+    return (
+        f"Without the best head of each seed, {task_title(data, task)} changes by "
+        f"{points_text(about, gain[0], signed=True)} where the head was chosen{others}. Chosen on "
+        f"one half of dev, the change is {points_text(about, half, signed=True)} there and "
+        f"{change_text(about, *held_out)} on the other half: {verdict}. Other heads of the layer: "
+        f"{points_text(about, beside, signed=True)}."
+    )
+
+
+def counted(count: int, unit: str) -> str:
+    """`1 seed`, `3 seeds`."""
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+def share_text(data: xr.Dataset, name: str, task: str, unit: int, count: int) -> tuple[str, str]:
+    """`2 of 3`, and the interval of the share."""
+    share = estimate(data, name, task=task).map(np.ravel)
+    value, low, high = at(share, unit)
+    return f"{round(count * value)} of {count}", f"[{100 * low:.0f}, {100 * high:.0f}] %"
+
+
+def is_share(data: xr.Dataset, task: str) -> bool:
+    """Whether the score of a task is written in percent."""
+    return in_percent(task_attrs(data, task))
+
+
+def learned_finding(run: Reading) -> str:
+    """How many plain trainings learned their task, beside the heading of the scores."""
+    data = run.data
+    tasks = tasks_of(data)
+    learned = sum(len(learned_seeds(data, task)) for task in tasks)
+    return f"{learned} of {len(tasks) * data.sizes['seed']} plain trainings are above chance."
+
+
+def agreement_finding(run: Reading) -> str:
+    """How many heads all seeds need, by task, beside the heading of the heads."""
+    data = run.data
+    words = [
+        f"{task_title(data, task)} {int((run('loss_needed_share', task=task).value == 1).sum())}"
+        for task in tasks_of(data)
+        if learned_seeds(data, task)
+    ]
+    return f"Heads that the loss needs in every seed: {', '.join(words)}." if words else ""
+
+
+def held_out_finding(run: Reading) -> str:
+    """The held-out gains by task, beside the heading of gains."""
+    data = run.data
+    words = [
+        f"{task_title(data, task)} {change_text(task_attrs(data, task), *three)}"
+        for task in tasks_of(data)
+        if np.isfinite((three := at(run("mean_gain_held_out", task=task)))[0])
+    ]
+    return f"Held-out gain: {'; '.join(words)}." if words else ""

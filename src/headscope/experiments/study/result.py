@@ -1,0 +1,335 @@
+"""Puts the trainings of a study together: the group `study`.
+
+score_before, score_after [variant, task, seed]   learned: whether surely above chance
+effect, loss_effect [task, seed, layer, head]      without the head, of plain trainings
+mean_effect, needed_share, … [layer, head, task]   over the seeds that learned the task
+map_change [variant, task, seed, layer, head]      and by layer, beside gradients and weights
+gain… [task, seed]                                 of each seed's best head to switch off
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Array, Float64
+from headscope.core.display import printable
+from headscope.core.intervals import CORRELATION, DIFFERENCE, POSITIVE, Estimate, estimate
+from headscope.core.results import Variable, labelled
+from headscope.experiments.ablation.effects import (
+    HARMFUL,
+    HELPFUL,
+    Effects,
+    difference_estimate,
+    effects,
+    numbers_told,
+)
+from headscope.experiments.ablation.settings import REPLACEMENTS
+from headscope.experiments.comparison.similarity import chance_of
+from headscope.experiments.study.gains import HeadGain, gains
+from headscope.experiments.study.over_seeds import (
+    estimated_mean,
+    paired_mean,
+    replication,
+    with_seeds,
+)
+from headscope.experiments.study.trainings import PLAIN, StudyTraining
+from headscope.run.shard_files import State
+from headscope.tasks.metrics import learned
+from headscope.tasks.task import Task
+
+SOURCE = "Kovaleva et al. 2019, §4.3, §4.6"
+OURS = "headscope"
+SEEDS = "seeds and examples"  # of what intervals of means are
+MEASURES = {
+    "gradient_norm": "norm of the layer's gradients, mean over steps",
+    "relative_change": "how far the layer's weights moved, of their own norm",
+    "learning_rate": "largest learning rate of the layer",
+}
+TOGETHER = {
+    "depth_correlation": "rank correlation over layers of 1 - cosine with depth",
+    "gradient_norm_correlation": "rank correlation over layers of 1 - cosine with gradients",
+    "relative_change_correlation": "rank correlation over layers of 1 - cosine with moved weights",
+    "gradient_norm_depth_correlation": "rank correlation over layers of gradients with depth",
+}
+
+
+@dataclass(frozen=True)
+class StudyParts:
+    """The finished trainings of a study.
+
+    states  by training, see `studying`
+    tasks   by name
+    labels  by the name of a task: [example] of what is scored on
+    """
+
+    states: Mapping[StudyTraining, State]
+    tasks: Mapping[str, Task]
+    labels: Mapping[str, Array]
+    layers: int
+    heads: int
+
+    @property
+    def variants(self) -> list[str]:
+        """The variants, in their order."""
+        return list(dict.fromkeys(one.variant for one in self.states))
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, in their order."""
+        return list(dict.fromkeys(one.seed for one in self.states))
+
+    def each(self, variant: str, task: str) -> list[State]:
+        """[seed] the states of one variant and task."""
+        return [self.states[StudyTraining(variant, task, seed)] for seed in self.seeds]
+
+    def every(self) -> Iterator[tuple[str, str, list[State]]]:
+        """Variant, task, and [seed] states."""
+        return ((v, t, self.each(v, t)) for v in self.variants for t in self.tasks)
+
+    def learned(self, task: str, state: State) -> bool:
+        """Whether a training scores surely above chance."""
+        outputs = numbers_told(self.tasks[task], state["answers"][0])
+        return learned(self.tasks[task], self.labels[task], outputs)
+
+
+def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: int) -> xr.Dataset:
+    """The group `study` of finished trainings."""
+    variables = _scores(parts) | _changes(parts)
+    replacements = [name for name in REPLACEMENTS if name != replacement]
+    columns: dict[str, list[Estimate]] = {}
+    for task in parts.tasks:
+        for name, one in _of_task(parts, task, replicates=replicates, seed=seed).items():
+            columns.setdefault(name, []).append(one)
+    grid, of_seed = ("layer", "head"), ("task", "seed")
+    for name, (words, dims, over) in _EFFECTS.items():
+        several = _stacked(columns[name], len(parts.tasks))
+        sizes = {"grid": (*grid, "task"), "seed grid": (*of_seed, *grid), "seed": of_seed}
+        sizes |= {"task": ("task",), "replaced": (*of_seed, "replacement")}
+        sizes |= {"task replaced": ("task", "replacement")}
+        if dims == "grid":  # so that each task has a number per head
+            several = several.map(lambda end: np.moveaxis(end, 0, -1))
+        has_ends = np.isfinite(several.low).any()
+        value = several if has_ends or over else several.value
+        variables[name] = Variable(value, sizes[dims], words, "1", SOURCE, over)
+    coords: dict[str, Sequence[Any]] = {
+        "variant": parts.variants,
+        "task": list(map(printable, parts.tasks)),
+        "seed": parts.seeds,
+        "replacement": replacements,
+    }
+    dataset = labelled(variables, coords=coords)
+    of_tasks = {
+        "metric": [task.metrics[0] for task in parts.tasks.values()],
+        "examples": [len(parts.labels[name]) for name in parts.tasks],
+    }
+    return dataset.assign_coords({name: ("task", few) for name, few in of_tasks.items()})
+
+
+def _stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:
+    """Estimates as one, with leading dimensions."""
+    return Estimate(
+        *(
+            np.stack([np.asarray(getattr(cell, part), np.float64) for cell in cells]).reshape(
+                *leading, *np.shape(cells[0].value)
+            )
+            for part in ("value", "low", "high")
+        )
+    )
+
+
+def _ends(array: Array) -> Estimate:
+    """An estimate of [end, *cell]: value, low, high."""
+    return Estimate(*(np.asarray(end, np.float64) for end in array))
+
+
+# --- scores, maps, gradients ------------------------------------------------------------------
+
+
+def _scores(parts: StudyParts) -> dict[str, Variable]:
+    dims, sizes = ("variant", "task", "seed"), (len(parts.variants), len(parts.tasks), -1)
+    states = [(task, state) for _, task, some in parts.every() for state in some]
+    before, after = (
+        _stacked([_ends(state["scores"][at]) for _, state in states], *sizes) for at in (0, 1)
+    )
+    knows = np.array([parts.learned(*each) for each in states], np.float64).reshape(sizes)
+    chance = np.concatenate([parts.each(PLAIN, task)[0]["chance"] for task in parts.tasks])
+    words = "whether the score is surely above that of a constant answer"
+    return {
+        "score_before": Variable(before, dims, "score with an untrained head", "1", SOURCE),
+        "score_after": Variable(after, dims, "score after training", "1", SOURCE),
+        "chance": Variable(chance, ("task",), "score of the best constant answer", "1", OURS),
+        "learned": Variable(knows, dims, words, "1", OURS),
+    }
+
+
+def _changes(parts: StudyParts) -> dict[str, Variable]:
+    dims, leading = ("variant", "task"), (len(parts.variants), len(parts.tasks))
+    every, variables = [some for *_, some in parts.every()], dict[str, Variable]()
+    for name, more, words in (
+        ("map_change", ("layer", "head"), "1 - cosine of the maps before and after training"),
+        ("layer_map_change", ("layer",), "1 - cosine of the maps, mean over heads"),
+    ):
+        seeds = [[_ends(state[name]) for state in some] for some in every]
+        each = _stacked([one for some in seeds for one in some], *leading, len(parts.seeds))
+        mean = _stacked([estimated_mean(some, POSITIVE) for some in seeds], *leading)
+        variables[name] = Variable(each, (*dims, "seed", *more), words, "1", SOURCE)
+        said, of_mean = f"{words}, mean over seeds", (*dims, *more)
+        if name == "map_change":  # of plain trainings alone, which come first: a number per head
+            of_mean = ("layer", "head", "task")
+            mean = mean.map(lambda end: np.moveaxis(end[0], 0, -1))
+            said = f"{said}, plain trainings"
+        variables[f"mean_{name}"] = Variable(mean, of_mean, said, "1", SOURCE, SEEDS)
+    for name, words, layer, bounds in (
+        *((name, words, ("layer",), POSITIVE) for name, words in MEASURES.items()),
+        *((name, words, (), CORRELATION) for name, words in TOGETHER.items()),
+    ):
+        values = np.stack([np.stack([state[name] for state in some]) for some in every])
+        values = values if layer else values[..., 0]  # [variant*task, seed, *layer]
+        shaped = values.reshape(*leading, *values.shape[1:])
+        mean = _stacked([with_seeds(one, bounds=bounds) for one in values], *leading)
+        variables[name] = Variable(shaped, (*dims, "seed", *layer), words, "1", OURS)
+        said = f"{words}, mean over seeds"
+        variables[f"mean_{name}"] = Variable(mean, (*dims, *layer), said, "1", OURS, "seeds")
+    return variables | _chances(parts, variables)
+
+
+def _chances(parts: StudyParts, variables: Mapping[str, Variable]) -> dict[str, Variable]:
+    """p of how closely mean change goes with depth and with mean gradients, over layers."""
+    change, gradient = (
+        _value(variables[f"mean_{name}"]) for name in ("layer_map_change", "gradient_norm")
+    )  # [variant, task, layer]
+    depth = np.broadcast_to(np.arange(parts.layers, dtype=np.float64), change.shape)
+    out = {}
+    for name, other, words in (
+        ("depth_p", depth, "depth"),
+        ("gradient_norm_p", gradient, "mean gradients"),
+    ):
+        pairs = zip(change.reshape(-1, parts.layers), other.reshape(-1, parts.layers), strict=True)
+        p = np.array([chance_of(*pair) for pair in pairs]).reshape(change.shape[:2])
+        said = f"p that mean 1 - cosine goes with {words} over layers by chance"
+        out[name] = Variable(p, ("variant", "task"), said, "1", OURS)
+    return out
+
+
+def _value(variable: Variable) -> Float64:
+    assert isinstance(variable.value, Estimate)
+    return variable.value.value
+
+
+# --- without heads ----------------------------------------------------------------------------
+
+# name: what it is, its dimensions, and of what its interval is where it is not examples
+_EFFECTS = {
+    "effect": ("change of the score without the head", "seed grid", ""),
+    "loss_effect": ("change of the loss without the head", "seed grid", ""),
+    "mean_effect": ("change of the score without the head, mean over seeds", "grid", SEEDS),
+    "mean_loss_effect": ("change of the loss without the head, mean over seeds", "grid", SEEDS),
+    "needed_share": ("share of seeds whose score needs the head", "grid", "seeds"),
+    "harmful_share": ("share of seeds whose score rises without the head", "grid", "seeds"),
+    "loss_needed_share": ("share of seeds whose loss needs the head", "grid", "seeds"),
+    "best_unit": ("layer · heads + head whose absence raises the score most", "seed", ""),
+    "gain": ("change of the score without the best head, where it was chosen", "seed", ""),
+    "gain_elsewhere": ("the same head in the other seeds", "seed", ""),
+    "gain_half": ("chosen by one half of the examples, on that half", "seed", ""),
+    "gain_held_out": ("chosen by one half of the examples, on the other", "seed", ""),
+    "gain_beside": ("mean over the other heads of its layer", "seed", ""),
+    "gain_replaced": ("the same head with another replacement", "replaced", ""),
+    "mean_gain": ("change of the score without the best head, mean over seeds", "task", SEEDS),
+    "mean_gain_elsewhere": ("the same heads in other seeds, mean over seeds", "task", SEEDS),
+    "mean_gain_half": ("chosen by a half, on that half, mean over seeds", "task", "seeds"),
+    "mean_gain_held_out": ("chosen by a half, on the other, mean over seeds", "task", SEEDS),
+    "mean_gain_beside": ("other heads of the layer, mean over seeds", "task", "seeds"),
+    "mean_gain_replaced": ("with another replacement, mean over seeds", "task replaced", SEEDS),
+}  # fmt: skip
+
+
+def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dict[str, Estimate]:
+    """The variables of `_EFFECTS` of one task."""
+    states, labels = parts.each(PLAIN, task), parts.labels[task]
+    grid = (parts.layers, parts.heads)
+    every = [
+        effects(parts.tasks[task], labels, state["answers"], replicates=replicates)
+        for state in states
+    ]
+    knows = [parts.learned(task, state) for state in states]
+    there = [at for at, known in enumerate(knows) if known]
+    some = [every[at] for at in there]
+
+    def shaped(one: Estimate) -> Estimate:
+        return one.map(lambda end: end.reshape(*end.shape[:-1], *grid))
+
+    def share(words: Callable[[Effects], list[str]], word: str) -> Estimate:
+        holds = np.array([[said == word for said in words(one)] for one in some], bool)
+        return shaped(replication(holds.reshape(len(some), parts.layers * parts.heads)))
+
+    def mean(each: Sequence[Estimate], way: Callable[[Sequence[Estimate]], Estimate]) -> Estimate:
+        return shaped(way(each)) if each else _absent(grid)
+
+    scores, losses = [one.difference for one in some], [one.loss_difference for one in some]
+    of_seeds = {
+        "effect": _stacked([shaped(one.difference) for one in every], len(every)),
+        "loss_effect": _stacked([shaped(one.loss_difference) for one in every], len(every)),
+        "mean_effect": mean(
+            scores, partial(paired_mean, interval=difference_estimate, bounds=DIFFERENCE)
+        ),
+        "mean_loss_effect": mean(losses, partial(paired_mean, interval=estimate)),
+        "needed_share": share(lambda one: one.verdict, HELPFUL),
+        "harmful_share": share(lambda one: one.verdict, HARMFUL),
+        "loss_needed_share": share(lambda one: one.loss_verdict, HELPFUL),
+    }
+    best = gains(
+        parts.tasks[task],
+        labels,
+        [states[at]["answers"] for at in there],
+        [states[at]["others"] for at in there],
+        some,
+        heads=parts.heads,
+        replicates=replicates,
+        seed=seed,
+    )
+    return of_seeds | _gains(best, there, len(states))
+
+
+def _absent(shape: tuple[int, ...]) -> Estimate:
+    nothing = np.full(shape, np.nan)
+    return Estimate(nothing, nothing, nothing)
+
+
+def _gains(best: Sequence[HeadGain], there: Sequence[int], seeds: int) -> dict[str, Estimate]:
+    """What is left of gains, by seed and as means; `there` are the places of seeds that learned."""
+    rows: dict[str, list[Estimate]] = {
+        "best_unit": [_alone(one.unit) for one in best],
+        "gain": [one.chosen for one in best],
+        "gain_elsewhere": [one.elsewhere for one in best],
+        "gain_half": [_alone(one.half) for one in best],
+        "gain_held_out": [one.held_out for one in best],
+        "gain_beside": [_alone(one.beside) for one in best],
+        "gain_replaced": [one.replaced for one in best],
+    }
+    out = {}
+    for name, few in rows.items():
+        shape = (len(REPLACEMENTS) - 1,) if name == "gain_replaced" else ()
+        cells = [_absent(shape) for _ in range(seeds)]
+        for at, one in zip(there, few, strict=True):
+            cells[at] = one
+        out[name] = _stacked(cells, seeds)
+        if name == "best_unit":
+            continue
+        alone = name in ("gain_half", "gain_beside")
+        values: Float64 = np.array([one.value for one in few]).reshape(len(few), *shape)
+        mean = with_seeds(values, bounds=DIFFERENCE) if alone else None
+        if mean is None:
+            mean = estimated_mean(few, DIFFERENCE) if few else _absent(shape)
+        out[f"mean_{name}"] = mean
+    return out
+
+
+def _alone(value: float) -> Estimate:
+    nothing = np.array(np.nan)
+    return Estimate(np.array(float(value)), nothing, nothing)

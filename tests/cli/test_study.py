@@ -1,0 +1,195 @@
+"""Does `headscope study` agree with the single commands, go on after a stop, and say what is so?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from cli.conftest import refused
+from headscope.claims.reading import run_findings
+from headscope.errors import RunStopped
+from headscope.experiments.study import studying
+from headscope.experiments.study.study import study
+from headscope.run.execution import Execution
+from tasks.made import checkpoint, rows, write_tsv
+
+LEARNING = {"epochs": 6, "batch": 8, "rate": 5e-3, "replicates": 20}
+STOCK = Execution(linears="stock")
+WORDS = ("--epochs", 1, "--batch", 8, "--replicates", 20, "--linears", "stock", "--no-report")
+
+
+def write_pairs(path, made):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{row.text_a}\t{row.text_b}\t{row.label}" for row in made]
+    path.write_text("\n".join(["sentence1\tsentence2\tscore", *lines]) + "\n", "utf-8")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A tiny model, a task that it learns, one with numbers, and one with nothing to learn."""
+    folder = tmp_path_factory.mktemp("desk")
+    checkpoint(folder / "model")
+    noise = np.random.default_rng(0)
+    for split, seed in (("train", 0), ("dev", 1)):
+        made = rows(48, seed=seed)
+        write_tsv(folder / f"data/mood/{split}.tsv", made)
+        texts = [f"{row.text_a}\t{noise.integers(2)}" for row in made]
+        file = write_tsv(folder / f"data/noise/{split}.tsv", made)
+        file.write_text("\n".join(["sentence\tlabel", *texts]) + "\n", "utf-8")
+        pairs = rows(40, seed=seed, pair=True, regression=True)
+        write_pairs(folder / f"data/STS-B/{split}.tsv", pairs)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(desk):
+    """Two tasks, two seeds, with frozen layers beside."""
+    return study(
+        desk / "model",
+        ["mood", "stsb"],
+        desk / "run",
+        data=desk / "data",
+        seeds=2,
+        variants=("plain", "frozen"),
+        execution=STOCK,
+        **LEARNING,
+    )
+
+
+def test_effects_are_those_of_ablate_on_each_checkpoint(run, desk):
+    for task in ("mood", "sts-b"):
+        place = desk / f"run/checkpoints/{task}-seed1"
+        alone = hs.ablate(place, task, data=desk / "data", replicates=20, execution=STOCK)
+        own, ablation = run["study"].sel(task=task, seed=1), alone["ablation"]
+        for name, other in (("effect", "difference"), ("loss_effect", "loss_difference")):
+            for end in ("", "_ci_low", "_ci_high"):
+                np.testing.assert_allclose(own[name + end], ablation[other + end], atol=1e-6)
+
+
+def test_changes_are_those_of_compare_and_of_the_record(run, desk):
+    place = desk / "run/checkpoints/mood-seed0"
+    alone = hs.compare(
+        desk / "model", place, task="mood", data=desk / "data", analyses=["entropy"], replicates=20
+    )
+    own = run["study"].sel(variant="plain", task="mood", seed=0)
+    np.testing.assert_allclose(own.map_change, alone["similarity"].map_change, atol=1e-6)
+    record = json.loads((place / "finetuned.json").read_text("utf-8"))
+    layers = [row for row in record["layers"] if row["layer"] is not None]
+    for name in ("gradient_norm", "relative_change"):
+        np.testing.assert_allclose(own[name], [row[name] for row in layers])
+    after = record["metrics"]["after"]
+    np.testing.assert_allclose(own.score_after, after["accuracy"])
+    np.testing.assert_allclose(own.score_after_ci_low, after["ci_low"])
+
+
+def test_means_are_over_the_seeds_that_learned_the_task(run):
+    data = run["study"]
+    for task in ("mood", "sts-b"):
+        knows = data.learned.sel(variant="plain", task=task).values > 0
+        assert knows.any()
+        effect = data.effect.sel(task=task).values[knows].mean(0)
+        np.testing.assert_allclose(data.mean_effect.sel(task=task), effect, atol=1e-12)
+    low, chance = data.score_after_ci_low.sel(task="mood"), data.chance.sel(task="mood")
+    assert ((low > chance) == (data.learned.sel(task="mood") > 0)).all()
+
+
+def test_frozen_layers_do_not_move_and_later_ones_do(run):
+    frozen = run["study"].sel(variant="frozen")
+    assert (frozen.relative_change.sel(layer=0) == 0).all()
+    assert (frozen.gradient_norm.sel(layer=0) == 0).all()
+    assert (frozen.map_change.sel(layer=0) < 1e-6).all()
+    assert (frozen.relative_change.sel(layer=1) > 0).all()
+    assert (run["study"].sel(variant="plain").relative_change.sel(layer=0) > 0).all()
+
+
+def test_the_page_is_drawn_again_from_results_and_the_doctor_finds_no_fault(run, desk, headscope):
+    folder = desk / "run"
+    assert headscope("report", folder).code == 0
+    page = (folder / "report.html").read_text("utf-8")
+    for words in ("Was the task learned?", "Why does disabling a head help?", "at chance"):
+        assert words in page
+    for name in ("study_scores.svg", "study_heads.png", "study_change.svg"):
+        assert (folder / "figures" / name).is_file()
+    assert (folder / "tables/study.csv").is_file()
+    done = headscope("doctor", folder)
+    assert done.code == 0, done.out
+    assert "BAD" not in done.out
+    assert headscope("status", folder).out.startswith("finished")
+
+
+def test_a_study_that_was_stopped_goes_on_and_ends_with_the_same_numbers(
+    desk, tmp_path, monkeypatch
+):
+    made, teach = [], studying.teach
+    how = {"data": desk / "data", "seeds": 2, "execution": STOCK, **LEARNING}
+
+    def counted(start, train, dev, output, **more):
+        made.append(output.name)
+        if made.count("mood-seed1") == 1 and output.name == "mood-seed1":
+            raise KeyboardInterrupt
+        return teach(start, train, dev, output, **more)
+
+    monkeypatch.setattr(studying, "teach", counted)
+    with pytest.raises(RunStopped, match="goes on"):
+        study(desk / "model", ["mood"], tmp_path / "run", **how)
+    resumed = study(desk / "model", ["mood"], tmp_path / "run", **how)
+    assert made == ["mood-seed0", "mood-seed1", "mood-seed1"]
+    shared = Execution(linears="stock", shard=(2, 2))
+    other = study(desk / "model", ["mood"], tmp_path / "shared", **how | {"execution": shared})
+    assert resumed["study"].identical(other["study"])
+    again = study(desk / "model", ["mood"], tmp_path / "run", **how)
+    assert again["study"].identical(resumed["study"])
+
+
+def test_a_task_at_chance_concludes_nothing(desk, tmp_path):
+    run = study(
+        desk / "model", ["noise"], tmp_path / "run", data=desk / "data", seeds=1, execution=STOCK,
+        epochs=1, replicates=20,
+    )  # fmt: skip
+    data = run["study"]
+    assert not data.learned.any()
+    for name in ("mean_effect", "needed_share", "gain", "mean_gain_held_out"):
+        assert np.isnan(data[name]).all()
+    words = run_findings(run.tree)
+    assert words[0] == "There is one seed: nothing is said of what other seeds would give."
+    assert "Every seed is at chance, and says nothing of heads." in words[1]
+    assert not any("needs" in one or "best head" in one for one in words)
+
+
+def test_the_command_says_what_each_task_came_to(headscope, desk):
+    done = headscope(
+        "study", desk / "model", "--tasks", "mood", "--data", desk / "data", "--seeds", 1, *WORDS,
+        "-o", "one", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    assert (summary["tasks"], summary["seeds"]) == (["mood"], [0])
+    assert summary["variants"] == ["plain"]
+
+
+def test_what_cannot_be_studied_is_refused(headscope, desk, tmp_path, monkeypatch):
+    shutil.copytree(desk / "data", tmp_path / "data")
+    hidden = (tmp_path / "data/mood/dev.tsv").read_text("utf-8").replace("\t1\n", "\t-1\n")
+    (tmp_path / "data/hidden").mkdir()
+    shutil.copy(tmp_path / "data/noise/train.tsv", tmp_path / "data/hidden/train.tsv")
+    (tmp_path / "data/hidden/dev.tsv").write_text(hidden.replace("\t0\n", "\t\n"), "utf-8")
+
+    def refuses(tasks, *words, **more):
+        done = headscope("study", desk / "model", "--tasks", tasks, "--data", "data", *words)
+        refused(done, **more)
+        return done.err
+
+    assert "has no train split" in refuses("mood,moot", "-o", "run")
+    assert "label missing; wanted a split with labels" in refuses("hidden", "-o", "run")
+    assert "twice" in refuses("stsb,STS-B", "-o", "run")
+    assert "0 is not in the range" in refuses("mood", "--seeds", 0, "-o", "run")
+    assert "wanted plain first" in refuses("mood", "--variants", "frozen", "-o", "run")
+    assert "at most 2, the layers" in refuses("mood", "--freeze", 3, "-o", "run")
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    assert "accelerate" in refuses("mood", "-o", "run")
+    assert not (tmp_path / "run/manifest.json").exists()
