@@ -130,20 +130,8 @@ def test_a_path_that_is_not_given_is_made_of_other_fields_and_printed():
 
 
 WRITES = (
-    *("atlas", "finetune", "ablate", "importance", "prune", "compare", "reproduce", "probe", "zoo"),
-    "evolve",
-    *(
-        "atlas",
-        "finetune",
-        "study",
-        "ablate",
-        "importance",
-        "prune",
-        "compare",
-        "reproduce",
-        "probe",
-        "zoo",
-    ),
+    *("atlas", "finetune", "study", "evolve", "ablate", "importance", "prune", "compare"),
+    *("reproduce", "probe", "zoo"),
     *("patterns.annotate", "patterns.train", "patterns.apply"),
 )
 
