@@ -235,7 +235,7 @@ def test_an_address_where_nobody_answers_is_said(monkeypatch, address):
 )
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(monkeypatch, given, said):
     if len(given) == 2 and given[1] == "dask":
-        monkeypatch.setattr("headscope.run.worker_processes.find_spec", lambda _: None)
+        monkeypatch.setattr("headscope.run.execution.find_spec", lambda _: None)
     done = CliRunner().invoke(group, ["atlas", "no-such/model", "--demo", *given])
     assert isinstance(done.exception, InputError)
     assert said in str(done.exception)

@@ -34,7 +34,7 @@ TERMS = {
     ),
     "map_change": Term(
         "change of maps",
-        "1 − the cosine of a head’s maps before and after training, on the same examples.",
+        "One less the cosine of a head’s maps before and after training, on the same examples.",
         f"{KOVALEVA}, §4.3",
     ),
     "gain_held_out": Term(
