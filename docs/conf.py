@@ -71,5 +71,7 @@ nitpicky = True
 # Types of other packages, and names of types that are written without their module; ours must be
 # on a page.
 OTHERS = "collections|torch|numpy|xarray|xr|pandas|pd|matplotlib|transformers|pathlib|os"
-BARE = "Path|Figure|PreTrainedModel|Trainer|CorpusLike|DeviceMap|Intervention|Observer|Progress|Stack"
+BARE = (
+    "Path|Figure|PreTrainedModel|Trainer|CorpusLike|DeviceMap|Intervention|Observer|Progress|Stack"
+)
 nitpick_ignore_regex = [("py:.*", rf"({OTHERS})\..*|{BARE}")]
