@@ -1,5 +1,6 @@
 """Is every document in exactly one partition, wherever the partitions end?"""
 
+import bz2
 import gzip
 from itertools import chain
 
@@ -180,6 +181,15 @@ def test_a_truncated_file_is_named(tmp_path, suffix):
     (tmp_path / f"a.txt{suffix}").write_bytes(whole[:-9])
     with pytest.raises(CorpusError, match=rf"a.txt{suffix} cannot be read: Truncated .*copy it"):
         list(hs.corpus.TextCorpus(tmp_path / f"a.txt{suffix}"))
+
+
+def test_what_follows_a_damaged_part_is_not_left_out_in_silence(tmp_path):
+    one, other = (bz2.compress(f"{word} it is.\n".encode()) for word in ("here", "there"))
+    (tmp_path / "a.txt.bz2").write_bytes(one + other)
+    assert "there" in str(texts_of(hs.corpus.TextCorpus(tmp_path / "a.txt.bz2")))
+    (tmp_path / "a.txt.bz2").write_bytes(one + b"X" + other[1:])
+    with pytest.raises(CorpusError, match=r"a.txt.bz2 cannot be read"):
+        list(hs.corpus.TextCorpus(tmp_path / "a.txt.bz2"))
 
 
 def test_folders_and_patterns_are_read_in_the_order_of_names(tmp_path):
