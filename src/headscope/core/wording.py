@@ -152,6 +152,11 @@ def p_words(p: float) -> str:
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
 def capital(text: str) -> str:
     """The text with a capital at its start."""
     return text[:1].upper() + text[1:]

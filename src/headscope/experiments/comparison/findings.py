@@ -41,7 +41,7 @@ from headscope.core.results import (
     shape,
     token_names,
 )
-from headscope.core.wording import decimals, fixed, heaviest_first, number, with_ends
+from headscope.core.wording import decimals, fixed, heaviest_first, listed, number, with_ends
 
 LAST = 2
 WORDS = {
@@ -196,12 +196,12 @@ def words_finding(run: Reading) -> str:
         least = max(verdicts[kind].smallest for kind in words if kind not in moved)
         could = f", which could tell {with_ends(100 * least, math.nan, math.nan, 2)}"
         sentences.append(
-            f"for {_listed(kept)} no difference that {_these(run)} can tell"
+            f"for {listed(kept)} no difference that {_these(run)} can tell"
             f"{could if math.isfinite(least) else ''}"
         )
     others = [kind for kind in OTHERS if kind in there]
     beside = [f"{kind_name(run, kind)} {points(parts[kind])}" for kind in others]
-    tail = f" Beside them: {_listed(beside)}." if beside else ""
+    tail = f" Beside them: {listed(beside)}." if beside else ""
     return (
         "Attention to kinds of words, change in percentage points, mean over all heads: "
         f"{'; '.join(sentences)}.{tail}"
@@ -376,7 +376,3 @@ def _told_apart(run: Reading, parts: Estimate) -> str:
     if verdict.holds or not math.isfinite(verdict.smallest):
         return ""
     return f", none that {_these(run)} can tell; they could tell {number(verdict.smallest)}"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -38,7 +38,7 @@ class StepMeasurement:
     """What is measured of every checkpoint, and where the runs are kept.
 
     folder  of the evolution
-    corpus  None: decoders read made inputs alone
+    corpus  None: decoders read made inputs alone; encoders have one
     """
 
     folder: Path
@@ -52,8 +52,8 @@ class StepMeasurement:
     ) -> list[Run]:
         """The runs of one step; finished ones of the same weights are opened.
 
-        raises  InputError for an encoder without a corpus; RunFolderError where the folder holds
-                the step of another training, unless it may be overwritten
+        raises  RunFolderError where the folder holds the step of another training, unless it may
+                be overwritten
         """
         own = model.model if isinstance(model, LanguageModel) else model
         place = self.folder / STEPS / f"step-{step:08}"
@@ -76,11 +76,6 @@ class StepMeasurement:
                 f"{str(error).partition('(')[2].partition(')')[0][:200]}; choose another folder, "
                 "or overwrite it"
             ) from error
-        if not runs:
-            raise InputError(
-                f"{own.name!r} has no causal language-model head, and no corpus was named; wanted "
-                "one: --text FILE, or --demo for the bundled one"
-            )
         return runs
 
 

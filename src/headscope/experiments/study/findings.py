@@ -10,12 +10,11 @@ from headscope.claims.reading import Reading
 from headscope.claims.verdict import SIGNIFICANT, above, below
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate
-from headscope.core.wording import capital
+from headscope.core.wording import capital, listed
 from headscope.experiments.ablation.terms import change_text, in_percent, metric_name, points_text
 from headscope.experiments.comparison.findings import chance_text
 from headscope.experiments.study.terms import (
     learned_seeds,
-    listed,
     score_words,
     task_attrs,
     task_title,
@@ -59,12 +58,11 @@ def scores_finding(run: Reading, task: str) -> str:
     low = [seed for seed in seeds if seed not in learned]
     if not low:
         return words
-    which = "Every seed is" if not learned else f"Seed {listed(list(map(str, low)))} is"
-    if learned and len(low) > 1:
-        which = f"Seeds {listed(list(map(str, low)))} are"
-    return f"{words} {which} at chance, and says nothing of heads.".replace(
-        "are at chance, and says", "are at chance, and say"
-    )
+    if not learned:
+        return f"{words} Every seed is at chance, and says nothing of heads."
+    named, one = listed(list(map(str, low))), len(low) == 1
+    are = f"Seed {named} is at chance, and says" if one else f"Seeds {named} are at chance, and say"
+    return f"{words} {are} nothing of heads."
 
 
 def heads_finding(run: Reading, task: str) -> str:

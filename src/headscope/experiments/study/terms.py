@@ -9,7 +9,13 @@ from headscope.claims.terms import KOVALEVA, OURS, Term
 from headscope.core.results import at, estimate
 from headscope.core.wording import number, percent
 from headscope.experiments.ablation import terms as ablation
-from headscope.experiments.study.trainings import PLAIN
+from headscope.experiments.study.trainings import (
+    FROM_SCRATCH,
+    FROZEN,
+    LAYER_DECAY,
+    PLAIN,
+    RANDOM_LABELS,
+)
 
 TERMS = {
     "mean_effect": Term(
@@ -46,10 +52,10 @@ TERMS = {
 }
 MARKS = {
     PLAIN: ("blue", "o"),
-    "layer-decay": ("vermillion", "s"),
-    "frozen": ("orange", "v"),
-    "random-labels": ("green", "D"),
-    "from-scratch": ("purple", "^"),
+    LAYER_DECAY: ("vermillion", "s"),
+    FROZEN: ("orange", "v"),
+    RANDOM_LABELS: ("green", "D"),
+    FROM_SCRATCH: ("purple", "^"),
 }
 LABELS = {
     "mean_effect": "change of the score without the head, {choice}",
@@ -92,8 +98,3 @@ def learned_seeds(data: xr.Dataset, task: str, variant: str = PLAIN) -> list[int
     """The seeds that learned a task."""
     knows = data["learned"].sel(variant=variant, task=task).values > 0
     return [int(seed) for seed in np.asarray(data["seed"].values)[knows]]
-
-
-def listed(words: list[str]) -> str:
-    """`a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
