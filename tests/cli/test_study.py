@@ -161,6 +161,19 @@ def test_a_task_at_chance_concludes_nothing(desk, tmp_path):
     assert not any("needs" in one or "best head" in one for one in words)
 
 
+def test_heads_are_named_for_their_fall_where_a_seed_needs_them(run):
+    tree = run.tree.copy(deep=True)
+    share, effect = tree["study"]["needed_share"], tree["study"]["mean_effect"]
+    share.loc[{"task": "mood"}] = 0.0
+    effect.loc[{"task": "mood"}] = -0.01
+    effect[0, 1].loc[{"task": "mood"}] = -0.5
+    assert not any("falls most" in one for one in run_findings(tree) if "mood" in one)
+    share[1, 0].loc[{"task": "mood"}] = 0.5
+    (said,) = (one for one in run_findings(tree) if "falls most" in one and "mood" in one)
+    assert "L2·H1" in said.partition("falls most")[2]
+    assert "L1·H2" not in said
+
+
 def test_the_command_says_what_each_task_came_to(headscope, desk):
     done = headscope(
         "study", desk / "model", "--tasks", "mood", "--data", desk / "data", "--seeds", 1, *WORDS,

@@ -89,10 +89,13 @@ def _all(count: int) -> str:
 
 
 def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
-    """The heads with the largest fall, with how often they are needed."""
+    """Of heads that some seed needs, those with the largest fall; "" where none is needed: the
+    largest of many falls is below 0 by chance.
+    """
     share, about = run("needed_share", task=task).map(np.ravel), task_attrs(run.data, task)
     fall, heads = effect.map(np.ravel), run.data.sizes["head"]
-    order = [int(unit) for unit in np.argsort(fall.value, kind="stable") if fall.value[unit] < 0]
+    order = np.argsort(fall.value, kind="stable").tolist()
+    order = [unit for unit in order if fall.value[unit] < 0 < share.value[unit]]
     named = [
         f"{run.names.unit(unit, heads)} ({change_text(about, *at(fall, unit))}, needed in "
         f"{round(count * share.value[unit])} of {count})"
