@@ -39,7 +39,7 @@ WORDS = {
     "effect": "change of the output where its rule applies",
     "share": "the same, as a share of what all that the head looks at changes there",
     "beyond": "change where its rule applies, less that of what it is compared with",
-    "loss": "rise of the loss of the next token where its rule applies",
+    "loss": "rise of the loss of {tokens} where its rule applies",
     "direct": "change by what the head writes straight to the output",
     "direct_loss": "rise of that loss by the same",
     "repaired": "change by the same, less that of the output",
@@ -69,6 +69,7 @@ def trial_result(
     units    [input] name of its document
     columns  names of the moves, without that where the rule applies
     """
+    tokens = "masked tokens" if score == OF_MASKED else "the next token"
     none, zero = _exactly(np.nan), dict.fromkeys(("inputs", "documents"), _exactly(0))
     made = [
         _of_one(one, number, numbers, units, columns, replicates=replicates, score=score)
@@ -80,7 +81,7 @@ def trial_result(
         name: Variable(
             _stacked([one[name] for one in made]),
             EACH if name == "beyond" else ONE,
-            text if score != OF_MASKED else text.replace("the next token", "masked tokens"),
+            text.format(tokens=tokens),
             UNITS.get(name, "1"),
             OURS,
         )
