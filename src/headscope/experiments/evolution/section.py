@@ -42,7 +42,7 @@ def _count_finding(run: Reading, lasting: list[Spell]) -> str:
         return f"No head of {layers} × {heads} has a label that lasts, {_steps(run)}."
     last = {(one.layer, one.head) for one in lasting if one.gone_by is None}
     return (
-        f"{len(every)} of {layers * heads} heads get a label that lasts, {_steps(run)}; "
+        f"{len(every)} of {layers * heads} heads have a label that lasts, {_steps(run)}; "
         f"{len(last)} have one at the end."
     )
 
