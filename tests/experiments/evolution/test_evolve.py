@@ -86,6 +86,8 @@ def test_the_folder_is_whole_finished_and_has_a_page(followed: hs.Run) -> None:
     assert [line for line in check_folder(followed.path) if line[0] == BAD] == []
     assert run_status(followed.path).state == "finished"
     page = (followed.path / "report.html").read_text("utf-8")
+    assert "at step " in page.partition("data-heads")[2]  # lines answer with a number
+    assert ", born between steps " in page or ", born by step " in page  # and so do lives
     assert "What do heads do over training?" in page
     assert "When are labels born" in page
     assert (followed.path / "tables" / "label_spells.csv").is_file()

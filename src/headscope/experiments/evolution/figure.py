@@ -10,8 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from headscope.claims.reading import Reading
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats
 from headscope.core.wording import capital
+from headscope.draw.head_marks import note_heads, number_texts
 from headscope.draw.marks import LineEnd, end_labels, faint_grid, legend_of, percent_axis
 from headscope.draw.panel import Panel
 from headscope.draw.style import SPARE_HUES, color
@@ -57,6 +59,9 @@ def _lines(run: Reading, at: int, axes: Axes) -> None:
     if np.isfinite(most := data["control_most"].values[:, at]).any():
         axes.plot(steps, most, color=color("ink"), lw=0.9, ls=(0, (4, 1.6)))
     top = 1.0 if unit == "probability" else 1.05 * float(np.nanmax(values, initial=0.01))
+    now = Estimate(values[-1], low[-1], high[-1])
+    last, texts = np.full(now.value.shape, steps[-1]), number_texts(now, unit)
+    note_heads(axes, last, now.value, texts, series=f"at step {steps[-1]:,.0f}")
     ends = []
     for number, spell in enumerate(marked):
         hue, place = SPARE_HUES[number], (slice(None), spell.layer, spell.head)
@@ -144,7 +149,15 @@ def _draw_lives(run: Reading, axes: Axes) -> None:
             axes.barh(row, gone - born, left=born, height=0.62, color=shade, alpha=0.3, lw=0)
             width = one.last - one.born_by
             axes.barh(row, width, left=one.born_by, height=0.62, color=shade, lw=0)
-    names = [f"{run.names.head(one.layer, one.head)}  {one.label}" for one, *_ in shown]
+    firsts, heads = [one for one, *_ in shown], run.data.sizes["head"]
+    note_heads(
+        axes,
+        [one.born_by for one in firsts],
+        range(len(firsts)),
+        [f"{one.label}, born {one.born}" for one in firsts],
+        units=[one.layer * heads + one.head for one in firsts],
+    )
+    names = [f"{run.names.head(one.layer, one.head)}  {one.label}" for one in firsts]
     axes.set_yticks(range(len(shown)), names)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     _step_axis(axes, steps)
