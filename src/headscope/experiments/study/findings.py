@@ -89,7 +89,7 @@ def _all(count: int) -> str:
 
 
 def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
-    """Of heads that some seed needs, those with the largest fall; "" where none is needed: the
+    """The largest falls of heads that some seed needs; "" where none is needed, as the
     largest of many falls is below 0 by chance.
     """
     share, about = run("needed_share", task=task).map(np.ravel), task_attrs(run.data, task)
