@@ -26,11 +26,11 @@ PROMPTS = [
 ]
 PLACES = {"senders": [(0, 1)], "receivers": [(1, 0)]}
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "direct_logits": lambda model: hs.direct_logits(model, PROMPTS),
-    "patch_heads": lambda model: hs.patch_heads(model, PROMPTS),
-    "path_patch": lambda model: hs.path_patch(model, PROMPTS, **PLACES),
-    "knockouts": lambda model: hs.knockouts(model, PROMPTS),
-    "switch_off": lambda model: hs.switch_off(
+    "direct_logits": lambda model: hs.prompts.direct_logits(model, PROMPTS),
+    "patch_heads": lambda model: hs.prompts.patch_heads(model, PROMPTS),
+    "path_patch": lambda model: hs.prompts.path_patch(model, PROMPTS, **PLACES),
+    "knockouts": lambda model: hs.prompts.knockouts(model, PROMPTS),
+    "switch_off": lambda model: hs.prompts.switch_off(
         model, {"mine": [(0, 1)]}, sequences=10, length=8
     ),
     "circuits": lambda model: hs.circuits(
@@ -92,7 +92,7 @@ def test_a_network_without_its_head_is_refused_with_what_to_do(folder: Path) -> 
     with quietly():
         bare = transformers.AutoModel.from_pretrained(folder)
     with pytest.raises(ModelError, match="as a loaded LlamaModel; wanted the network with"):
-        hs.direct_logits(hs.load(bare, tokenizer=tokenizer()), PROMPTS)
+        hs.prompts.direct_logits(hs.load(bare, tokenizer=tokenizer()), PROMPTS)
 
 
 def test_a_loaded_model_takes_no_options_of_loading(folder: Path) -> None:
@@ -102,13 +102,13 @@ def test_a_loaded_model_takes_no_options_of_loading(folder: Path) -> None:
 
 def test_a_network_without_its_tokenizer_is_refused(folder: Path) -> None:
     with pytest.raises(ModelError, match="without its tokenizer"):
-        hs.direct_logits(small("Llama"), PROMPTS)
+        hs.prompts.direct_logits(small("Llama"), PROMPTS)
 
 
 @pytest.mark.parametrize("prompt", ["a text", ("one",), {"text": "a", "said": "b"}, 3])
 def test_what_is_no_prompt_is_refused(prompt: Any, folder: Path) -> None:
     with pytest.raises(InputError, match=r"as a prompt; wanted \(text, answer, wrong\)"):
-        hs.direct_logits(folder, [prompt])
+        hs.prompts.direct_logits(folder, [prompt])
 
 
 # --- functions of more than one model, or with files of their own --------------------------------

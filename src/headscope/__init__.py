@@ -5,7 +5,8 @@
     run["flow"]
 
 This page lists what is public; each name is imported when it is first used. Readers of corpora with
-their options are in `hs.corpus`, what a package that adds to headscope needs is in `hs.plugins`.
+their options are in `hs.corpus`, what asks single prompts of a decoder is in `hs.prompts`, what a
+package that adds to headscope needs is in `hs.plugins`.
 """
 
 import os
@@ -36,25 +37,21 @@ _WHERE = {
     "compare": "headscope.experiments.comparison.compare",
     "corpus_of": "headscope.corpus",
     "demo_corpus": "headscope.corpus",
-    "direct_logits": "headscope.experiments.circuits.direct_logits",
     "finetune": "headscope.experiments.finetune.finetune",
+    "evolve": "headscope.experiments.evolution.evolve",
     "explain": "headscope.analyses.explained.rules_as_data",
     "export_site": "headscope.report.site",
     "flow": "headscope.analyses.flow.measure_one_text",
-    "function_vectors": "headscope.experiments.circuits.head_paths",
     "importance": "headscope.experiments.importance.importance",
-    "knockouts": "headscope.experiments.circuits.head_paths",
     "load": "headscope.model.model",
     "open_run": "headscope.run.store",
     "options": "headscope.core.head_names",
-    "patch_heads": "headscope.experiments.circuits.patching",
-    "path_patch": "headscope.experiments.circuits.head_paths",
     "probe": "headscope.experiments.probes.probe",
     "prune": "headscope.experiments.ablation.prune",
     "replay": "headscope.experiments.replay.replay",
     "reproduce": "headscope.papers.reproduce",
     "serve": "headscope.live.from_python",
-    "switch_off": "headscope.experiments.circuits.switched_off",
+    "study": "headscope.experiments.study.study",
     "trial": "headscope.experiments.trial.trial",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
@@ -69,7 +66,7 @@ _OF_RUNS = {
     "run_summary": "headscope.report.run_facts",
     "write_report": "headscope.report.build",
 }
-_ROOMS = ("corpus", "plugins")  # that are used by their names
+_ROOMS = ("corpus", "plugins", "prompts")  # that are used by their names
 __all__ = sorted([*_WHERE, *_ROOMS])  # noqa: PLE0605
 
 

@@ -2,6 +2,7 @@
 
 from headscope import corpus as corpus
 from headscope import plugins as plugins
+from headscope import prompts as prompts
 from headscope.analyses.explained.rules_as_data import explain as explain
 from headscope.analyses.flow.measure_one_text import flow as flow
 from headscope.core.head_names import options as options
@@ -12,19 +13,15 @@ from headscope.errors import HeadscopeError as HeadscopeError
 from headscope.experiments.ablation.ablate import ablate as ablate
 from headscope.experiments.ablation.prune import prune as prune
 from headscope.experiments.circuits.circuits import circuits as circuits
-from headscope.experiments.circuits.direct_logits import direct_logits as direct_logits
-from headscope.experiments.circuits.head_paths import function_vectors as function_vectors
-from headscope.experiments.circuits.head_paths import knockouts as knockouts
-from headscope.experiments.circuits.head_paths import path_patch as path_patch
-from headscope.experiments.circuits.patching import patch_heads as patch_heads
 from headscope.experiments.circuits.prompt_page import view_prompts as view_prompts
-from headscope.experiments.circuits.switched_off import switch_off as switch_off
 from headscope.experiments.comparison.compare import compare as compare
+from headscope.experiments.evolution.evolve import evolve as evolve
 from headscope.experiments.evolution.trainer_callback import HeadscopeCallback as HeadscopeCallback
 from headscope.experiments.finetune.finetune import finetune as finetune
 from headscope.experiments.importance.importance import importance as importance
 from headscope.experiments.probes.probe import probe as probe
 from headscope.experiments.replay.replay import replay as replay
+from headscope.experiments.study.study import study as study
 from headscope.experiments.trial.trial import trial as trial
 from headscope.heads.head_frame import find_heads as find_heads
 from headscope.heads.head_frame import head_frame as head_frame

@@ -56,15 +56,15 @@ def test_a_head_of_the_previous_token_stands_before_them(circuits: hs.Run) -> No
 
 @pytest.mark.parametrize("prompts", ["ioi", "capitals"])
 def test_it_answers_the_prompts_that_it_was_taught(prompts: str) -> None:
-    direct = hs.direct_logits(DECODER, prompts, count=20)
+    direct = hs.prompts.direct_logits(DECODER, prompts, count=20)
     assert float(direct["logit_difference"]) > 1
     assert float((direct["answer_rank"] == 1).mean()) >= 0.5
 
 
 def test_vectors_of_a_function_can_be_asked_for_however_it_is_given() -> None:
     asked = {"shots": 2, "count": 4}
-    named = hs.function_vectors(DECODER, "antonyms", **asked)
-    assert named.equals(hs.function_vectors(hs.load(DECODER), "antonyms", **asked))
+    named = hs.prompts.function_vectors(DECODER, "antonyms", **asked)
+    assert named.equals(hs.prompts.function_vectors(hs.load(DECODER), "antonyms", **asked))
 
 
 def test_without_its_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_what_is_lost_without_a_head_is_what_w_o_makes_of_zeros_or_its_mean(seen
 
 def test_what_heads_write_adds_up_by_source_and_with_the_rest(seen):
     model, prompts, found = seen
-    direct = hs.direct_logits(model, prompts)
+    direct = hs.prompts.direct_logits(model, prompts)
     np.testing.assert_allclose(found["direct"], direct["direct_of_prompt"], atol=1e-6)
     np.testing.assert_allclose(found["source"].sum("token"), found["direct"], atol=1e-5)
     whole = found["direct"].sum(("layer", "head")) + found["rest"].sum("part")
@@ -118,7 +118,7 @@ def test_paths_are_those_of_path_patch_in_logits(seen):
     model, prompts, found = seen
     assert found["followed"].values.tolist() == [layer * 4 + head for layer, head in FOLLOWED]
     for at, prompt in enumerate(prompts):
-        one = hs.path_patch(model, [prompt], senders=FOLLOWED, receivers=FOLLOWED)
+        one = hs.prompts.path_patch(model, [prompt], senders=FOLLOWED, receivers=FOLLOWED)
         wanted = one["path"] * float(found["gap"][at])
         np.testing.assert_allclose(found["path"][at], wanted, atol=2e-5)
     assert np.nanmax(np.abs(found["path"])) > 1e-4

@@ -23,7 +23,7 @@ RUN = {**QUICK, "replicates": 10, "control": "none", "composition": False, "succ
 def wired():
     """Of the decoder wired by hand: head 1.0 induces, by what 0.0 tells it; 0.1 and 1.1 do not."""
     sets = {"induces": [(1, 0)], "tells": [(0, 0)], "neither": [(1, 1)]}
-    return hs.switch_off(made.language_model(made.wired()), sets, **QUICK)
+    return hs.prompts.switch_off(made.language_model(made.wired()), sets, **QUICK)
 
 
 def test_without_the_head_that_induces_a_model_knows_no_more_than_at_first(wired):
@@ -42,7 +42,7 @@ def test_a_loss_is_that_of_a_network_whose_head_gives_its_mean():
     network = made.small(seed=3)
     model = made.language_model(network)
     heads = [(0, 1), (1, 2)]
-    found = hs.switch_off(model, {"some": heads}, **QUICK, batch_tokens=40)
+    found = hs.prompts.switch_off(model, {"some": heads}, **QUICK, batch_tokens=40)
     drawn = made_inputs.repeats(model.model, **QUICK, seed=0, held_out=True)
     ids, blocks, size = torch.from_numpy(drawn.ids), network.transformer.h, 8
     kept: dict[int, torch.Tensor] = {}
@@ -143,7 +143,7 @@ def test_a_run_says_nothing_where_heads_at_random_cost_as_much():
 )
 def test_what_cannot_be_switched_off_is_refused(sets, says):
     with pytest.raises(InputError, match=says):
-        hs.switch_off(made.language_model(made.small()), sets, **QUICK)
+        hs.prompts.switch_off(made.language_model(made.small()), sets, **QUICK)
 
 
 def test_a_run_that_would_leave_too_few_others_is_refused():

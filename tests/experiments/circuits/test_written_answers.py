@@ -27,8 +27,8 @@ def run(tmp_path_factory):
 def test_a_run_with_prompts_has_what_the_functions_give(run):
     model = english_decoder("GPT-2")
     found = run["writes"]
-    direct = hs.direct_logits(model, "ioi", count=24)
-    effects = hs.patch_heads(model, "ioi", count=24)
+    direct = hs.prompts.direct_logits(model, "ioi", count=24)
+    effects = hs.prompts.patch_heads(model, "ioi", count=24)
     for name, wanted in (("direct", direct), ("effect", effects), ("attribution", effects)):
         np.testing.assert_allclose(found[name], wanted[name], atol=1e-4)
     assert found.sizes["prompt"] == 24
@@ -54,7 +54,7 @@ def test_a_random_network_gets_no_label():
     hits = 0
     for seed in range(6):
         model = english_decoder("GPT-2", seed=seed, tie_word_embeddings=False)
-        found = hs.patch_heads(model, "ioi", count=40)
+        found = hs.prompts.patch_heads(model, "ioi", count=40)
         tree = xr.DataTree.from_dict({"writes": found.assign_attrs(prompts="ioi")})
         passed = [one for one in claims(tree, "writes") if RULES[one.kind].passes(one)]
         hits += bool(passed)

@@ -1,6 +1,6 @@
 """How much of a logit difference each head writes directly, by source token.
 
-    dataset = hs.direct_logits("gpt2", "ioi")
+    dataset = hs.prompts.direct_logits("gpt2", "ioi")
     dataset["direct"]
 
 A head adds Σ_j α_ij f_h(x_j) to the residual stream of the last token, and the final norm, at the

@@ -1,6 +1,6 @@
 """Activation patching: which heads carry the difference between a prompt and a corrupted one.
 
-    dataset = hs.patch_heads("gpt2", "ioi")
+    dataset = hs.prompts.patch_heads("gpt2", "ioi")
     dataset["effect"]
 
 Activation patching (Wang et al. 2023): the corrupted prompt runs with z_h of one head as the clean

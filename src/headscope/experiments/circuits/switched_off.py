@@ -1,6 +1,6 @@
 """Tests whether a model stops copying without some heads, compared with random heads.
 
-    dataset = hs.switch_off("gpt2", {"induction": [(5, 5), (6, 9)]})
+    dataset = hs.prompts.switch_off("gpt2", {"induction": [(5, 5), (6, 9)]})
     dataset["off_loss"]
 
 On random tokens that come twice a head that is off gives everywhere its mean over these inputs.

@@ -1,6 +1,6 @@
 """What heads do over training, checkpoint by checkpoint: `headscope evolve`.
 
-    run = hs.HeadscopeCallback.evolve(["out"], output="heads")  # a Trainer's folder
+    run = hs.evolve(["out"], output="heads")  # a Trainer's folder
     run["evolution"]["value"].sel(measure="circuits.score.induction")
 
 Nothing heavy is imported before the request is known to be right; `evolving` computes.

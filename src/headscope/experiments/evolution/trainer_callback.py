@@ -34,7 +34,7 @@ from headscope.experiments.evolution.collected import (
     metrics_of,
     with_controls,
 )
-from headscope.experiments.evolution.evolve import evolve, with_analyses
+from headscope.experiments.evolution.evolve import with_analyses
 from headscope.experiments.evolution.evolving import EvolveJob, collect, evolution_in_progress
 from headscope.experiments.evolution.measuring import measured_steps, step_folders, trees_of
 from headscope.experiments.evolution.settings import Followed
@@ -80,8 +80,6 @@ class HeadscopeCallback(TrainerCallback):
     raises    InputError or ModelError before the training begins: a model that cannot be read, no
               tokenizer, a model that is split over devices
     """
-
-    evolve = staticmethod(evolve)  # the same of saved checkpoints
 
     def __init__(
         self,

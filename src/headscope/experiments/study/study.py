@@ -1,8 +1,8 @@
 """Trains a model on tasks from several seeds, and asks what holds in all: `headscope study`.
 
-    from headscope.experiments.study.study import study
+    import headscope as hs
 
-    run = study("bert-base-uncased", ["rte", "sst2"], "study", data="glue", seeds=3)
+    run = hs.study("bert-base-uncased", ["rte", "sst2"], "study", data="glue", seeds=3)
     run["study"]["mean_effect"].sel(task="rte")  # [layer, head]
 
 Nothing heavy is imported before the examples are read; `studying` computes.
