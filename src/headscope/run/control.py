@@ -51,7 +51,7 @@ from headscope.run.sampled_analyses import few_of, read_sample
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-NONE, RANDOM, PAIRS = "none", "random", "divergence"
+NONE, RANDOM, PAIRS, STORED = "none", "random", "divergence", "examples"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
 LEAST = 512  # ours: tokens that each of them reads, where the run has as many
 STEP = 3  # ours: costly numbers are of one in this number of inputs
@@ -174,9 +174,12 @@ def control_results(
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
             read = list[Analysis]()
-            if names := tuple(one for one in wanted if one not in more):
+            if names := tuple(one for one in wanted if one not in (*more, STORED)):
                 computer = Computer(model, replace(job, names=names))
                 read += computer.read(every, () if few else cheap, advance)
+            if STORED in wanted:  # the same inputs as the run's, so that maps can be compared
+                computer = Computer(model, replace(job, names=(STORED,)))
+                read += computer.read(job.scope.stored_inputs)
             read += [read_sample(o, model, job, few_of(examples)) for o in wanted if o in more]
             for analysis in read:
                 result = with_token_names(analysis.result(), model.tokens)
@@ -213,8 +216,6 @@ def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob
     }
     scope = replace(
         job.scope,
-        stored_inputs=(),
-        stored_tokens=(),
         documents=len(documents),
         replicates=len(documents) if few else job.scope.replicates,
         listed=places if few else {},

@@ -27,6 +27,7 @@ from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
 from headscope.papers.quantities import Unmeasured
 from headscope.papers.zoo.claims import RELATIONS
+from headscope.papers.zoo.counterparts import Counterparts
 from headscope.papers.zoo.measures import MIDDLE, best_relation_head, depths
 from headscope.papers.zoo.outcome import ZooOutcome
 
@@ -35,6 +36,8 @@ MOST_PANELS = 24  # of one figure: they are lettered from a
 LONGEST_TITLE = 30
 WIDTH = 2.3  # inches, a third of two columns
 HEIGHT = 0.62
+SQUARE = 0.85
+AREA = 11  # square points of a pair of heads
 MARKED = 16  # layers; of more, the marks are smaller
 
 
@@ -122,10 +125,25 @@ BEST_HEADS = Multiple(
 )
 
 
+COUNTERPARTS = Multiple(
+    "counterparts",
+    "Heads that do the same",
+    (Series((), "alike", "blue", "o"), Series((), "paired, but not alike", "grey", "o")),
+    "Training from another seed puts the heads of a layer in another order. Here the heads of two "
+    "models are paired by where they attend. If both learn the same things at the same depth, blue "
+    "lies along the diagonal.",
+    "Heads of two models, paired one to one so that the divergence of their attention is least; "
+    "the depth of one against that of the other (0 first layer, 1 last). The area of a circle is "
+    "the number of pairs. Blue: either head is surely less than half as far from the other as from "
+    "the nearest head of untrained networks; grey: the other pairs",
+)
+
+
 def all_panels(zoo: ZooOutcome, *, key: bool) -> list[tuple[Multiple, list[Panel]]]:
     """The figures that any model has something for; key: whether the first panel has a legend."""
     figures = [(multiple, _panels(zoo, multiple, key=key)) for multiple in MULTIPLES]
-    return [(figure, every) for figure, every in [*figures, (BEST_HEADS, _heads(zoo))] if every]
+    figures += [(BEST_HEADS, _heads(zoo)), (COUNTERPARTS, _pairs(zoo, key=key))]
+    return [(figure, every) for figure, every in figures if every]
 
 
 def _panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
@@ -160,8 +178,24 @@ def _heads(zoo: ZooOutcome) -> list[Panel]:
     ]
 
 
-def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
+def _pairs(zoo: ZooOutcome, *, key: bool) -> list[Panel]:
+    """One panel for every two models."""
+    return [
+        Panel(
+            clipped(" and ".join(pair.names), LONGEST_TITLE),
+            partial(_draw_pairs, pair, COUNTERPARTS.series if key and not at else ()),
+            height=SQUARE,
+        )
+        for at, pair in enumerate(zoo.counterparts)
+    ]
+
+
+def caption(zoo: ZooOutcome, multiple: Multiple, drawn: Sequence[Panel]) -> str:
     """How to read it, in which unit, over how many, and which models are not in it."""
+    text = multiple.caption
+    if multiple is COUNTERPARTS:
+        counts = sorted({f"{pair.inputs} inputs by {pair.unit}" for pair in zoo.counterparts})
+        return f"{text}; compared on {' or '.join(counts)}."
     trees = [run.tree for run in zoo.runs.values()]
     documents = max(int(tree.attrs["documents"]) for tree in trees)
     tokens = sorted(int(tree.attrs["tokens"]) for tree in trees)
@@ -247,6 +281,34 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
         ncols=min(len(handles), LEGEND_COLUMNS),
     )
     row.set_in_layout(False)  # it is wider than its panel: the others have room above
+
+
+def _draw_pairs(pair: Counterparts, entries: Sequence[Series], axes: Axes) -> None:
+    axes.plot([0, 1], [0, 1], color=color("rule"), lw=0.8, zorder=1)
+    x, y = (depths(count)[pair.places[:, at, 0]] for at, count in enumerate(pair.layers))
+    alike = np.array([verdict.holds for verdict in pair.verdicts])
+    for series, chosen in zip(COUNTERPARTS.series[::-1], (~alike, alike), strict=True):
+        places, counts = np.unique(np.stack([x[chosen], y[chosen]], -1), axis=0, return_counts=True)
+        shade, filled = color(series.hue), series.hue == "blue"
+        axes.scatter(
+            *places.T,
+            s=AREA * counts,
+            facecolor=shade if filled else "none",
+            edgecolor=shade,
+            lw=0.7,
+            alpha=0.8,
+            clip_on=False,
+            zorder=2 + filled,
+        )
+    for axis, name in zip((axes.xaxis, axes.yaxis), pair.names, strict=True):
+        axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        axis.set_major_formatter(lambda depth, _: f"{depth:g}")
+        axis.set_label_text(f"depth in {clipped(name, LONGEST_TITLE)}")
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    faint_grid(axes)
+    if entries:
+        _key(axes, entries)
 
 
 def _draw_heads(

@@ -25,6 +25,13 @@ from headscope.papers import claim_engine
 from headscope.papers.claim_engine import ClaimOutcome, PaperClaim
 from headscope.papers.quantities import Measured, PaperRun, PaperRuns
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, RELATIONS, relation_key
+from headscope.papers.zoo.counterparts import (
+    Counterparts,
+    counterpart_table,
+    counterparts,
+    pairs_summary,
+)
+from headscope.papers.zoo.functions import Function, function_table, functions, summary
 from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths
 from headscope.run.store import Run
 
@@ -71,6 +78,17 @@ class ZooOutcome:
         """The numbers over depth of every model, see `depth_curves`: [model][number]."""
         return {label: depth_curves(run) for label, run in self.asked.items()}
 
+    @cached_property
+    def functions(self) -> list[Function]:
+        """What heads do, by label, and which models have a head for it; none of a single model."""
+        trees = {label: run.tree for label, run in self.runs.items()}
+        return functions(trees) if len(trees) > 1 else []
+
+    @cached_property
+    def counterparts(self) -> list[Counterparts]:
+        """Heads that do the same in two models, of every two whose maps are stored."""
+        return counterparts({label: run.tree for label, run in self.runs.items()})
+
     @property
     def failed(self) -> dict[str, str]:
         """Models that could not be read, and why."""
@@ -78,7 +96,8 @@ class ZooOutcome:
 
     @cached_property
     def headlines(self) -> list[str]:
-        """One sentence per claim that has one, those of most weight first, and one on relations.
+        """On functions, and on heads that do the same; one sentence per claim that has one, those
+        of most weight first; and one on relations.
 
         `In 4 of 5 models more than half of the attention … (not in x: 35 %; cannot tell of y: 52 %;
         not asked of z: no separator).`
@@ -86,7 +105,8 @@ class ZooOutcome:
         claims = [claim for claim in CLAIMS if claim.headline]
         said = ((_headline(one, self.answers[one.key]), self.answers[one.key]) for one in claims)
         weighted = heaviest_first((text, weight(answers)) for text, answers in said)
-        return [*weighted, *_relations(self.answers)]
+        own = filter(None, [summary(self.functions), pairs_summary(self.counterparts)])
+        return [*own, *weighted, *_relations(self.answers)]
 
 
 def _headline(claim: PaperClaim, answers: Answers) -> str:
@@ -288,7 +308,13 @@ def write_tables(zoo: ZooOutcome) -> list[Path]:
         write_whole(zoo.path / "claims.csv", partial(_csv, claims)),
         write_whole(zoo.path / "claims.json", text),
     ]
-    others = {"layers": layer_table(zoo), "best_heads": head_table(zoo), "models": model_table(zoo)}
+    others = {
+        "layers": layer_table(zoo),
+        "best_heads": head_table(zoo),
+        "models": model_table(zoo),
+        "functions": function_table(zoo.functions),
+        "counterparts": counterpart_table(zoo.counterparts),
+    }
     for name, table in {"claims": claims, **others}.items():
         if len(table):
             path, parquet = zoo.path / "tables" / name, partial(table.to_parquet, index=False)

@@ -18,6 +18,7 @@ from headscope.papers import claim_engine
 from headscope.papers.claim_engine import ClaimOutcome, PaperClaim, signed
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES
 from headscope.papers.zoo.figure import BEST_HEADS, all_panels, caption, depth_shades
+from headscope.papers.zoo.functions import summary
 from headscope.papers.zoo.outcome import Answers, ZooOutcome, held
 
 WIDTH = 2.9  # inches, as the report's three beside each other
@@ -52,6 +53,9 @@ def render(zoo: ZooOutcome) -> str:
         controlled=any(run.beside.untrained for run in zoo.asked.values()),
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
+        functions=zoo.functions,
+        pairs=zoo.counterparts,
+        summary=summary(zoo.functions),
         groups=[(g.title, [_row(c, zoo.answers[c.key]) for c in g.claims]) for g in GROUPS],
         outcomes=list(Outcome),
         glyphs=GLYPHS,
@@ -69,7 +73,7 @@ def _figures(zoo: ZooOutcome, styles: Styles) -> list[dict[str, Any]]:
     return [
         {
             "figure": multiple,
-            "caption": caption(zoo, multiple.caption, every),
+            "caption": caption(zoo, multiple, every),
             "panels": [
                 (
                     panel.title,
