@@ -125,6 +125,18 @@ def new_manifest(
     }
 
 
+def several_runs(spec: dict[str, Any], command: Sequence[str] = (), **more: Any) -> Manifest:
+    """The manifest of a folder of several runs on one corpus, which begins now."""
+    return {
+        "spec": spec,
+        "fingerprint": fingerprint(spec),
+        "versions": versions(),
+        "corpus": spec["corpus"],
+        "command": shlex.join(command),
+        **more,
+    }
+
+
 def equal_files(corpus: Mapping[str, Any]) -> list[str]:
     """Files of a corpus that are equal, in words; of a corpus as `Corpus.describe` tells of it."""
     names = dict[str, list[str]]()

@@ -13,7 +13,7 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.claims.terms import OURS
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import Estimate
+from headscope.core.intervals import Estimate, without_interval
 from headscope.core.results import Variable, derived_once, labelled, shape
 from headscope.errors import InputError
 
@@ -171,8 +171,7 @@ def _numbers(
 
     A number that a step lacks, as all of it is undefined there, is NaN.
     """
-    known, nothing = metrics_of(trees), np.full(size, np.nan)
-    absent = Estimate(nothing, nothing, nothing)
+    known, absent = metrics_of(trees), without_interval(np.full(size, np.nan))
     ranges = {key: ends for tree in trees for key, ends in control_ranges(tree).items()}
     numbers = [known[key].estimate if key in known else absent for key in measures]
     return numbers, np.array([ranges.get(key, (np.nan, np.nan)) for key in measures])

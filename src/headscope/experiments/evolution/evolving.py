@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -30,8 +29,8 @@ from headscope.model.model import Model
 from headscope.run.execution import Execution
 from headscope.run.experiment import BESIDE
 from headscope.run.life_cycle import RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, deciding_versions, versions
-from headscope.run.settings import Settings, fingerprint
+from headscope.run.manifest import Manifest, deciding_versions, several_runs
+from headscope.run.settings import Settings
 from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import Loading
 
@@ -86,17 +85,8 @@ def evolution_in_progress(
     spec = job.spec
 
     def begin() -> Manifest:
-        return {
-            "spec": spec,
-            "fingerprint": fingerprint(spec),
-            "versions": versions(),
-            "corpus": spec["corpus"],
-            "command": shlex.join(job.execution.command),
-            "analyses": [],
-            "steps": {},
-            "created": datetime.now(UTC).strftime("%Y-%m-%d"),
-            **(more or {}),
-        }
+        made = {"analyses": [], "steps": {}, "created": datetime.now(UTC).strftime("%Y-%m-%d")}
+        return several_runs(spec, job.execution.command, **made, **(more or {}))
 
     folder = RunFolder(job.folder, parts=STEPS)
     with run_in_progress(folder, spec, begin, overwrite=job.execution.overwrite) as run:

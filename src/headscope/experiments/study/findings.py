@@ -11,7 +11,7 @@ from headscope.claims.verdict import SIGNIFICANT, above, below
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate
 from headscope.core.wording import capital, listed
-from headscope.experiments.ablation.terms import change_text, in_percent, metric_name, points_text
+from headscope.experiments.ablation.terms import change_text, metric_name, points_text
 from headscope.experiments.comparison.findings import chance_text
 from headscope.experiments.study.terms import (
     learned_seeds,
@@ -189,11 +189,6 @@ def share_text(data: xr.Dataset, name: str, task: str, unit: int, count: int) ->
     share = estimate(data, name, task=task).map(np.ravel)
     value, low, high = at(share, unit)
     return f"{round(count * value)} of {count}", f"[{100 * low:.0f}, {100 * high:.0f}] %"
-
-
-def is_share(data: xr.Dataset, task: str) -> bool:
-    """Whether the score of a task is written in percent."""
-    return in_percent(task_attrs(data, task))
 
 
 def learned_finding(run: Reading) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from headscope.core.accumulators import Array, Float64, generator
 from headscope.core.intervals import Estimate
 from headscope.experiments.ablation.effects import Answers, Effects, effects
-from headscope.experiments.study.over_seeds import estimated_mean
+from headscope.experiments.study.over_seeds import absent, estimated_mean
 from headscope.tasks.task import Task
 
 
@@ -80,7 +80,7 @@ def gains(
             HeadGain(
                 unit,
                 _of_unit(without[at].difference, unit),
-                estimated_mean(rest) if rest else _nothing(),
+                estimated_mean(rest) if rest else absent(),
                 half,
                 held_out,
                 effects(task, labels, both, replicates=replicates).difference,
@@ -92,11 +92,6 @@ def gains(
 
 def _of_unit(parts: Estimate, unit: int) -> Estimate:
     return parts.map(lambda end: end[unit])
-
-
-def _nothing() -> Estimate:
-    nan = np.array(np.nan)
-    return Estimate(nan, nan, nan)
 
 
 def _halves(

@@ -28,10 +28,15 @@ import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import ANY, TAIL, Bounds, Estimate
+from headscope.core.intervals import ANY, TAIL, Bounds, Estimate, without_interval
 
 Mask = npt.NDArray[np.bool_]
 FEWEST_SEEDS = 2  # of fewer there is no spread
+
+
+def absent(*shape: int) -> Estimate:
+    """No number, in a shape."""
+    return without_interval(np.full(shape, np.nan))
 
 
 def with_seeds(
@@ -49,11 +54,10 @@ def with_seeds(
     values = np.asarray(values, np.float64)
     count = len(values)
     if not count:
-        nothing = np.full(values.shape[1:], np.nan)
-        return Estimate(nothing, nothing, nothing)
+        return absent(*values.shape[1:])
     mean = values.mean(0)
     if count < FEWEST_SEEDS:
-        return Estimate(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+        return without_interval(mean)
     seeds = stdtrit(count - 1, 1 - TAIL) * values.std(0, ddof=1) / np.sqrt(count)
     low = np.maximum(mean - np.hypot(seeds, down), bounds[0])
     high = np.minimum(mean + np.hypot(seeds, up), bounds[1])
@@ -95,8 +99,7 @@ def replication(holds: Mask) -> Estimate:
     """
     count, hits = len(holds), holds.sum(0).astype(np.float64)
     if not count:
-        nothing = np.full(holds.shape[1:], np.nan)
-        return Estimate(nothing, nothing, nothing)
+        return absent(*holds.shape[1:])
     with np.errstate(invalid="ignore"):
         low = betaincinv(np.maximum(hits, 0.5), count - hits + 1, TAIL)
         high = betaincinv(hits + 1, np.maximum(count - hits, 0.5), 1 - TAIL)

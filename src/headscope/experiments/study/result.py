@@ -19,7 +19,14 @@ import xarray as xr
 
 from headscope.core.accumulators import Array, Float64
 from headscope.core.display import printable
-from headscope.core.intervals import CORRELATION, DIFFERENCE, POSITIVE, Estimate, estimate
+from headscope.core.intervals import (
+    CORRELATION,
+    DIFFERENCE,
+    POSITIVE,
+    Estimate,
+    estimate,
+    without_interval,
+)
 from headscope.core.results import Variable, labelled
 from headscope.experiments.ablation.effects import (
     HARMFUL,
@@ -33,11 +40,13 @@ from headscope.experiments.ablation.settings import REPLACEMENTS
 from headscope.experiments.comparison.similarity import chance_of
 from headscope.experiments.study.gains import HeadGain, gains
 from headscope.experiments.study.over_seeds import (
+    absent,
     estimated_mean,
     paired_mean,
     replication,
     with_seeds,
 )
+from headscope.experiments.study.terms import TOGETHER
 from headscope.experiments.study.trainings import PLAIN, StudyTraining
 from headscope.run.shard_files import State
 from headscope.tasks.metrics import learned
@@ -50,12 +59,6 @@ MEASURES = {
     "gradient_norm": "norm of the layer's gradients, mean over steps",
     "relative_change": "how far the layer's weights moved, of their own norm",
     "learning_rate": "largest learning rate of the layer",
-}
-TOGETHER = {
-    "depth_correlation": "rank correlation over layers of 1 - cosine with depth",
-    "gradient_norm_correlation": "rank correlation over layers of 1 - cosine with gradients",
-    "relative_change_correlation": "rank correlation over layers of 1 - cosine with moved weights",
-    "gradient_norm_depth_correlation": "rank correlation over layers of gradients with depth",
 }
 
 
@@ -269,7 +272,7 @@ def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dic
         return shaped(replication(holds.reshape(len(some), parts.layers * parts.heads)))
 
     def mean(each: Sequence[Estimate], way: Callable[[Sequence[Estimate]], Estimate]) -> Estimate:
-        return shaped(way(each)) if each else _absent(grid)
+        return shaped(way(each)) if each else absent(*grid)
 
     scores, losses = [one.difference for one in some], [one.loss_difference for one in some]
     of_seeds = {
@@ -296,40 +299,29 @@ def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dic
     return of_seeds | _gains(best, there, len(states))
 
 
-def _absent(shape: tuple[int, ...]) -> Estimate:
-    nothing = np.full(shape, np.nan)
-    return Estimate(nothing, nothing, nothing)
-
-
 def _gains(best: Sequence[HeadGain], there: Sequence[int], seeds: int) -> dict[str, Estimate]:
     """What is left of gains, by seed and as means; `there` are the places of seeds that learned."""
     rows: dict[str, list[Estimate]] = {
-        "best_unit": [_alone(one.unit) for one in best],
+        "best_unit": [without_interval(np.array(float(one.unit))) for one in best],
         "gain": [one.chosen for one in best],
         "gain_elsewhere": [one.elsewhere for one in best],
-        "gain_half": [_alone(one.half) for one in best],
+        "gain_half": [without_interval(np.array(one.half)) for one in best],
         "gain_held_out": [one.held_out for one in best],
-        "gain_beside": [_alone(one.beside) for one in best],
+        "gain_beside": [without_interval(np.array(one.beside)) for one in best],
         "gain_replaced": [one.replaced for one in best],
     }
     out = {}
     for name, few in rows.items():
         shape = (len(REPLACEMENTS) - 1,) if name == "gain_replaced" else ()
-        cells = [_absent(shape) for _ in range(seeds)]
+        cells = [absent(*shape) for _ in range(seeds)]
         for at, one in zip(there, few, strict=True):
             cells[at] = one
         out[name] = _stacked(cells, seeds)
         if name == "best_unit":
             continue
-        alone = name in ("gain_half", "gain_beside")
-        values: Float64 = np.array([one.value for one in few]).reshape(len(few), *shape)
-        mean = with_seeds(values, bounds=DIFFERENCE) if alone else None
-        if mean is None:
-            mean = estimated_mean(few, DIFFERENCE) if few else _absent(shape)
-        out[f"mean_{name}"] = mean
+        if name in ("gain_half", "gain_beside"):  # without an interval over examples
+            values = np.array([one.value for one in few])
+            out[f"mean_{name}"] = with_seeds(values, bounds=DIFFERENCE)
+        else:
+            out[f"mean_{name}"] = estimated_mean(few, DIFFERENCE) if few else absent(*shape)
     return out
-
-
-def _alone(value: float) -> Estimate:
-    nothing = np.array(np.nan)
-    return Estimate(np.array(float(value)), nothing, nothing)

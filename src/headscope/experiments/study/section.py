@@ -12,6 +12,7 @@ from headscope.core.wording import MISSING, capital
 from headscope.experiments.ablation.terms import change_text, metric_name, points_text
 from headscope.experiments.study.findings import counted, share_text, study_findings
 from headscope.experiments.study.terms import (
+    TOGETHER,
     learned_seeds,
     score_words,
     task_attrs,
@@ -177,19 +178,13 @@ def layers_table(run: Reading) -> Table | None:
 def together_table(run: Reading) -> Table | None:
     """Rank correlations over layers, by task and variant."""
     data = run.data
-    names = (
-        "depth_correlation",
-        "gradient_norm_correlation",
-        "relative_change_correlation",
-        "gradient_norm_depth_correlation",
-    )
     rows = [
         [
             task_title(data, task),
             variant,
             *(
                 measured(*at(estimate(data, f"mean_{name}", variant=variant, task=task)))
-                for name in names
+                for name in TOGETHER
             ),
         ]
         for task in tasks_of(data)

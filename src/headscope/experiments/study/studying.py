@@ -26,7 +26,8 @@ from headscope.experiments.comparison.paired_inputs import task_corpus
 from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.finetune.teaching import Record, check_installed, teach
 from headscope.experiments.study.gains import best_head
-from headscope.experiments.study.result import StudyParts, study_result
+from headscope.experiments.study.result import MEASURES, StudyParts, study_result
+from headscope.experiments.study.terms import TOGETHER
 from headscope.experiments.study.trainings import (
     FROM_SCRATCH,
     PLAIN,
@@ -47,15 +48,6 @@ from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.experiments.study.study_request import StudyRequest
-
-# What a comparison says that a study keeps; of a training without a record some are not there.
-OF_LAYERS = ("gradient_norm", "relative_change", "learning_rate")
-CORRELATIONS = (
-    "depth_correlation",
-    "gradient_norm_correlation",
-    "relative_change_correlation",
-    "gradient_norm_depth_correlation",
-)
 
 
 @dataclass(frozen=True)
@@ -232,13 +224,14 @@ class _StudyRun:
         return {
             "map_change": np.stack(ends),  # [end, layer, head]
             "layer_map_change": 1 - np.stack(cosine),  # [end, layer]
+            # Of a training without a record some are not there.
             **{
                 name: similar[name].values if name in similar else nothing  # [layer]
-                for name in OF_LAYERS
+                for name in MEASURES
             },
             **{
                 name: np.array([float(similar[name]) if name in similar else np.nan])
-                for name in CORRELATIONS
+                for name in TOGETHER
             },
         }
 

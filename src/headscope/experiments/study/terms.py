@@ -50,6 +50,12 @@ TERMS = {
         OURS,
     ),
 }
+TOGETHER = {
+    "depth_correlation": "rank correlation over layers of 1 - cosine with depth",
+    "gradient_norm_correlation": "rank correlation over layers of 1 - cosine with gradients",
+    "relative_change_correlation": "rank correlation over layers of 1 - cosine with moved weights",
+    "gradient_norm_depth_correlation": "rank correlation over layers of gradients with depth",
+}
 MARKS = {
     PLAIN: ("blue", "o"),
     LAYER_DECAY: ("vermillion", "s"),

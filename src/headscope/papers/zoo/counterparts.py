@@ -21,7 +21,7 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.verdict import Outcome, Verdict, above, all_of, not_asked
 from headscope.core.accumulators import Float64, Ints
 from headscope.core.head_names import names_of
-from headscope.core.intervals import Estimate, estimate
+from headscope.core.intervals import Estimate, estimate, left_one_out
 from headscope.core.results import Floats, group, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.wording import percent
@@ -168,10 +168,10 @@ def paired(names: tuple[str, str], trees: tuple[xr.DataTree, xr.DataTree]) -> Co
         (shape(trees[0])[0], shape(trees[1])[0]),
         np.array(heads, np.int64).swapaxes(0, 1),
         tuple(zip(*printed, strict=True)),
-        estimate(_without_each(own)),
+        estimate(left_one_out(own)),
         np.stack([far.mean(0) for far in least], -1),
         others.min(1),
-        tuple(_verdicts([estimate(_without_each(NEAR * far - own)) for far in least])),
+        tuple(_verdicts([estimate(left_one_out(NEAR * far - own)) for far in least])),
         tuple(_shared(trees, heads)),
         unit,
         len(js),
@@ -234,14 +234,6 @@ def _nearest_untrained(
     together = np.concatenate(read, -1)
     nearest = together.mean(0).argmin(-1)
     return np.asarray(np.take_along_axis(together, nearest[None, :, None], -1)[..., 0])
-
-
-def _without_each(values: Float64) -> Float64:
-    """[input + 1, cell] the mean over inputs, then without each of them."""
-    count = len(values)
-    if count < 2:
-        return values.mean(0)[None]
-    return np.concatenate([values.mean(0)[None], (values.sum(0) - values) / (count - 1)])
 
 
 def _by_token(tree: xr.DataTree) -> Maps:

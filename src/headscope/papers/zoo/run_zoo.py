@@ -31,7 +31,7 @@ from headscope.run.control import NONE
 from headscope.run.execution import Execution
 from headscope.run.known_analyses import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.life_cycle import RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, deciding_versions, versions
+from headscope.run.manifest import deciding_versions, several_runs
 from headscope.run.manifest_file import MANIFEST
 from headscope.run.processes import taking_part
 from headscope.run.settings import Settings, fingerprint
@@ -78,21 +78,11 @@ def run_zoo(
         "control": str(job.control or NONE),
     }
 
-    def new_manifest() -> Manifest:
-        return {
-            "spec": spec,
-            "fingerprint": fingerprint(spec),
-            "versions": versions(),
-            "corpus": corpus.describe(),
-            "command": "",
-            "models": {},
-            "failed": {},
-        }
-
+    begun = partial(several_runs, spec, models={}, failed={})
     overwrite = execution.overwrite
     with (
         taking_part(folder.path, execution.shard) as own,
-        run_in_progress(folder, spec, new_manifest, overwrite=overwrite, own=own) as progress,
+        run_in_progress(folder, spec, begun, overwrite=overwrite, own=own) as progress,
     ):
         return _zoo_of(listed, job, begin, progress)
 
