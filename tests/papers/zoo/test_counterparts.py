@@ -231,5 +231,5 @@ def test_who_has_a_function(outcomes, words):
     function = of_models(*(Outcome[one] for one in outcomes.split()))
     assert function.words == words
     said = summary([function])
-    assert ("every model has previous token" in said) == (words == "every model")
+    assert ("every model has heads for “previous token”" in said) == (words == "every model")
     assert ("(m1)" in said) == (words == "m1 alone")

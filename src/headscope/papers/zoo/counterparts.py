@@ -2,7 +2,7 @@
 
 Both have read the same inputs, of which the group `examples` keeps all maps. Heads are compared
 token by token where both tokenizers cut the inputs alike, else word by word. Any two networks can
-be paired; so a pair counts only where either head is surely less than half as far from the other as
+be paired; so a pair counts only where both heads are surely less than half as far from each other as
 from the nearest head of a network that has learned nothing.
 """
 
@@ -216,7 +216,7 @@ def _divergence(one: Floats, other: Floats) -> Float64:
     a, b = (maps.reshape(len(maps), -1) for maps in (one, other))
     both = np.stack([entr((row + b) / 2).sum(1) for row in a])
     apart = both - (entr(a).sum(1)[:, None] + entr(b).sum(1)) / 2
-    return np.maximum(apart.astype(np.float64) / rows, 0)
+    return np.asarray(np.maximum(apart.astype(np.float64) / rows, 0))
 
 
 def _nearest_untrained(

@@ -134,8 +134,8 @@ COUNTERPARTS = Multiple(
     "lies along the diagonal.",
     "Heads of two models, paired one to one so that the divergence of their attention is least; "
     "the depth of one against that of the other (0 first layer, 1 last). The area of a circle is "
-    "the number of pairs. Blue: either head is surely less than half as far from the other as from "
-    "the nearest head of untrained networks; grey: the other pairs",
+    "the number of pairs. Blue: both are surely less than half as far from each other as from the "
+    "nearest head of untrained networks; grey: the other pairs",
 )
 
 
@@ -268,7 +268,7 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
             marker=one.mark,
             ms=4,
             mew=0.7,
-            ls="--" if one.dashed else "-",
+            ls="" if not one.keys else "--" if one.dashed else "-",
             label=one.text,
             mfc=color("page" if one.dashed else one.hue),
         )

@@ -96,16 +96,16 @@ def functions(trees: Mapping[str, xr.DataTree]) -> list[Function]:
 
 def summary(every: list[Function]) -> str:
     """Which functions all models have, and which one alone, in one sentence; "" without any."""
-    common = [one.name for one in every if one.in_all]
-    alone = [f"{one.name} ({one.alone})" for one in every if one.alone]
+    common = [f"“{one.name}”" for one in every if one.in_all]
+    alone = [f"“{one.name}” ({one.alone})" for one in every if one.alone]
     unsure = sum(one.words == Outcome.CANNOT_TELL for one in every)
     parts = [
-        f"every model has {_named(common)}" if common else "no function is had by every model",
-        f"one alone has {_named(alone)}" if alone else "none belongs to one model alone",
-        *([f"of {unsure} these texts cannot tell who has them"] if unsure else []),
+        f"every model has heads for {_named(common)}" if common else "none is in every model",
+        f"one model alone has heads for {_named(alone)}" if alone else "none is in one alone",
+        *([f"of {unsure} these texts cannot tell"] if unsure else []),
     ]
     count = f"{len(every)} function{'s' if len(every) != 1 else ''}"
-    return f"Of {count} of heads {'; '.join(parts)}." if every else ""
+    return f"Of {count} of heads, {'; '.join(parts)}." if every else ""
 
 
 def function_table(every: Sequence[Function]) -> pd.DataFrame:
