@@ -2,8 +2,8 @@
 
 Both have read the same inputs, of which the group `examples` keeps all maps. Heads are compared
 token by token where both tokenizers cut the inputs alike, else word by word. Any two networks can
-be paired; so a pair counts only where both heads are surely less than half as far from each other as
-from the nearest head of a network that has learned nothing.
+be paired; so a pair counts only where both heads are surely less than half as far from each other
+as from the nearest head of a network that has learned nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
