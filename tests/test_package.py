@@ -138,7 +138,9 @@ def test_the_constraints_are_the_lower_bounds():
     assert len(requires("headscope") or []) >= len(bounds)
 
 
-@pytest.mark.parametrize("module", [headscope, headscope.corpus, headscope.plugins, headscope.prompts])
+@pytest.mark.parametrize(
+    "module", [headscope, headscope.corpus, headscope.plugins, headscope.prompts]
+)
 def test_type_checkers_know_every_public_name(module):
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
     known = {
