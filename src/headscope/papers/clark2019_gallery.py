@@ -74,9 +74,7 @@ def _draw_maps(under: str, maps: Sequence[Words], axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def _example(
-    what: str, target: str, head: tuple[int, int], sign: str = ""
-) -> PlatePanel:
+def _example(what: str, target: str, head: tuple[int, int], sign: str = "") -> PlatePanel:
     """The map of one head on the first stored input that has the sign."""
 
     def draw(run: PaperRun) -> Panel:
@@ -125,9 +123,7 @@ PHENOMENA = (  # relation, dependents, heads, the paper's head, its title there
 )
 
 
-def _phenomenon(
-    relation: str, dependents: str, heads: str, head: tuple[int, int]
-) -> PlatePanel:
+def _phenomenon(relation: str, dependents: str, heads: str, head: tuple[int, int]) -> PlatePanel:
     def draw(run: PaperRun) -> Panel:
         results, name, _ = language.of_relation(run, relation)
         best = [float(results[f"best_{what}"]) for what in ("layer", "head")]
@@ -143,12 +139,18 @@ def _phenomenon(
             (
                 each.words,
                 each.attention[place],
-                {arc.head if downward else arc.dependent for arc in each.arcs if arc.relation == name},
+                {
+                    arc.head if downward else arc.dependent
+                    for arc in each.arcs
+                    if arc.relation == name
+                },
             )
             for each in sentences
         ]
         title = f"{run.names.head(*place)}: {ends[0]} attend to {ends[1]}"
-        return _lines_panel(title, f"{percent(both[downward])} accuracy at the {name} relation", maps, 2)
+        return _lines_panel(
+            title, f"{percent(both[downward])} accuracy at the {name} relation", maps, 2
+        )
 
     named = f"Head {head[0] + 1}-{head[1] + 1}: {dependents} and {heads}"
     return PlatePanel(named, "dependency", draw)
@@ -276,7 +278,7 @@ def first_and_last(runs: PaperRuns) -> str:
 MORE = Plate(
     "",
     "Layer against layer",
-    "Not in the paper, whose §6 says that heads of a layer are often alike, by the map alone.",
+    "Not in the paper, whose Figure 6 shows by eye that heads of a layer are often alike.",
     "Each cell: the mean Jensen–Shannon divergence of a head of one layer and one of another, from "
     "0 (page, alike); intervals over heads.",
     (PlatePanel("Divergence of two layers’ heads", "surface", _layer_divergence),),

@@ -4,7 +4,7 @@ What cannot be drawn is a grey frame that says what it needs, in the words of th
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,13 @@ from headscope.draw.saving import Vector, vector
 from headscope.draw.style import DOUBLE, SINGLE, color
 from headscope.page.svg import Styles, inline_panels
 from headscope.papers.claim_engine import FAILED, ClaimOutcome
-from headscope.papers.plates import Plate
+from headscope.papers.plates import Plate, short
 from headscope.papers.quantities import PaperRuns, Unmeasured
 
 TYPE = 6.0  # points of what a grey frame says
 LETTER = 0.56  # of them that a letter takes
 FRAME = 8.0  # points that the words keep from the borders of the frame
-WIDE_FROM = 5  # panels side by side that take a whole page
+MANY, WIDE = 5, 9.3  # panels side by side from which on a figure is that wide, in inches
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def _drawn(plate: Plate, runs: PaperRuns) -> DrawnPlate:
     made, needs, there = list[Panel](), dict[int, str](), list[str]()
     for at, one in enumerate(plate.panels):
         try:
-            made.append(one.draw(runs.run(one.run)))
-            there.append(one.run)
+            made.append(one.draw(runs.run(one.run_of(runs))))
+            there.append(one.run_of(runs))
         except Unmeasured as error:
             needs[at] = " ".join(str(error).split()).removeprefix(FAILED)
             made.append(missing_panel(one.title, needs[at], plate))
-    width = SINGLE if plate.columns == 1 else DOUBLE
     columns = min(plate.columns, len(made))
-    drawn, png = vector(compose(made, columns=columns, width=width), len(made), dots=True)
+    figure = compose(made, columns=columns, width=_width(plate))
+    drawn, png = vector(figure, len(made), dots=True)
     return DrawnPlate(
         plate,
         [panel.title for panel in made],
@@ -74,6 +74,11 @@ def _drawn(plate: Plate, runs: PaperRuns) -> DrawnPlate:
     )
 
 
+def _width(plate: Plate) -> float:
+    """In inches: a column of a journal, two, or a page where panels are many."""
+    return SINGLE if plate.columns == 1 else WIDE if plate.columns >= MANY else DOUBLE
+
+
 def _answer(plate: Plate, runs: PaperRuns) -> str:
     try:
         return plate.answer(runs) if plate.answer else ""
@@ -83,11 +88,10 @@ def _answer(plate: Plate, runs: PaperRuns) -> str:
 
 def missing_panel(title: str, needs: str, plate: Plate) -> Panel:
     """A grey frame with what it needs, in short: what stands before the address of the data."""
-    short = needs.partition(": ")[0].partition(";")[0].partition(" (")[0]
-    width = 72 * (SINGLE if plate.columns == 1 else DOUBLE) / plate.columns - 2 * FRAME
+    width = 72 * _width(plate) / plate.columns - 2 * FRAME
     letters = max(8, int(width / (LETTER * TYPE)))
     rows = max(2, int(width * plate.height / (1.3 * TYPE)) - 2)
-    text = textwrap.shorten(printable(short), letters * rows, placeholder=" …")
+    text = textwrap.shorten(printable(short(needs)), letters * rows, placeholder=" …")
     return Panel(title, partial(_frame, textwrap.fill(text, letters)), height=plate.height)
 
 
@@ -111,7 +115,10 @@ def save_plates(drawn: Sequence[DrawnPlate], folder: Path) -> None:
 
 
 def page_plate(
-    one: DrawnPlate, styles: Styles, cells: Mapping[str, ClaimOutcome], text: Any
+    one: DrawnPlate,
+    styles: Styles,
+    cells: Mapping[str, ClaimOutcome],
+    text: Callable[[ClaimOutcome], str],
 ) -> dict[str, Any]:
     """What the page shows of a figure or table.
 
@@ -138,9 +145,12 @@ def page_plate(
     }
 
 
-def _cell(outcome: ClaimOutcome, what: str, published: str, text: Any) -> tuple[str, str]:
+def _cell(
+    outcome: ClaimOutcome, what: str, published: str, text: Callable[[ClaimOutcome], str]
+) -> tuple[str, str]:
     """Ours and the published one."""
     detail = outcome.measured.detail.partition(",")[0] if outcome.measured else ""
+    detail = detail.removeprefix("offset ")
     ours = {"number": text(outcome), "detail": detail, "both": f"{text(outcome)} ({detail})"}
     return printable(ours[what]) if detail or text(outcome) else "", (
         published or outcome.claim.published_text

@@ -258,11 +258,11 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
 
 
 def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
-    """`7 lines: 1 holds, 2 do not hold, 4 not asked`: what stands on a folded table."""
-    many, counts = f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}", Counter(
-        one.outcome for one in outcomes
-    )
-    return f"{many}: " + ", ".join(f"{n} {kind}" for kind in Outcome if (n := counts[kind]))
+    """`7 lines: 1 hold, 2 do not hold, 4 not asked`: what stands on a folded table."""
+    counts = Counter(one.outcome for one in outcomes)
+    plural = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
+    parts = (f"{n} {plural.get(kind, kind)}" for kind in Outcome if (n := counts[kind]))
+    return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
 
 
 def _common(words: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 `gallery` draws them; a panel whose run or data are missing becomes a grey frame there.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,11 +24,17 @@ class PlatePanel:
     title  as long as it cannot be drawn
     run    the name of the run that it shows
     draw   the panel; raises Unmeasured where the run lacks what it shows
+    others  runs of which any will do in its place
     """
 
     title: str
     run: str
     draw: Callable[[PaperRun], Panel]
+    others: tuple[str, ...] = ()
+
+    def run_of(self, runs: PaperRuns) -> str:
+        """The name of the run that it shows of these; its own where there is none."""
+        return next((name for name in (self.run, *self.others) if name in runs), self.run)
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,11 @@ class Plate:
         """The name of its files, and its place on the page: `figure-2`."""
         words = (self.place or self.title).lower()
         return "-".join("".join(c if c.isalnum() else " " for c in words).split())
+
+
+def short(needs: str) -> str:
+    """What something needs, without where to get it: what stands before an address or a bracket."""
+    return re.split(r":? https?:|;| \(", needs, maxsplit=1)[0]
 
 
 def shown(run: str, picture: str, *panels: tuple[int, str]) -> tuple[PlatePanel, ...]:
