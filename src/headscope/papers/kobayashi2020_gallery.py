@@ -137,8 +137,8 @@ GALLERY = (
         "Frequency rank",
         "Frequency rank of a token across, ‖f(x)‖ and α of its occurrences upwards: ρ 0.75 and "
         "0.06.",
-        "Means of doubling bins of ranks, with 95 % intervals; without the data frequency, ranks are "
-        "those of tokens in the text itself.",
+        "Means of doubling bins of ranks, with 95 % intervals; without the data frequency, ranks "
+        "are those of tokens in the text itself.",
         shown("norms", "frequency", (0, "‖f(x)‖ by rank"), (1, "α by rank")),
         columns=2,
         height=0.66,
