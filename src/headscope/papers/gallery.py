@@ -24,8 +24,8 @@ from headscope.papers.plates import Plate, short
 from headscope.papers.quantities import PaperRuns, Unmeasured
 
 TYPE = 6.0  # points of what a grey frame says
-LETTER = 0.56  # of them that a letter takes
-FRAME = 8.0  # points that the words keep from the borders of the frame
+LETTER = 0.62  # of them that a letter takes
+ROOM = 0.52  # of a panel's width, at least, that a frame beside others has for words
 MANY, WIDE = 5, 9.3  # panels side by side from which on a figure is that wide, in inches
 
 
@@ -56,7 +56,7 @@ def _drawn(plate: Plate, runs: PaperRuns) -> DrawnPlate:
     for at, one in enumerate(plate.panels):
         try:
             made.append(one.draw(runs.run(one.run_of(runs))))
-            there.append(one.run_of(runs))
+            there += [name for name in (one.run, *one.others) if name in runs]
         except Unmeasured as error:
             needs[at] = " ".join(str(error).split()).removeprefix(FAILED)
             made.append(missing_panel(one.title, needs[at], plate))
@@ -88,7 +88,7 @@ def _answer(plate: Plate, runs: PaperRuns) -> str:
 
 def missing_panel(title: str, needs: str, plate: Plate) -> Panel:
     """A grey frame with what it needs, in short: what stands before the address of the data."""
-    width = 72 * _width(plate) / plate.columns - 2 * FRAME
+    width = ROOM * 72 * _width(plate) / plate.columns
     letters = max(8, int(width / (LETTER * TYPE)))
     rows = max(2, int(width * plate.height / (1.3 * TYPE)) - 2)
     text = textwrap.shorten(printable(short(needs)), letters * rows, placeholder=" …")

@@ -115,7 +115,7 @@ def _small(number: Callable[[PaperRun], Estimate]) -> Callable[[PaperRun, str], 
 
         def bare(axes: Axes) -> None:
             panel.draw(axes)
-            axes.set(ylabel="", xlabel="")
+            axes.set(ylabel="", xlabel=" ")  # the key keeps its room
 
         return replace(panel, draw=bare, beside=0.6)
 
@@ -134,8 +134,18 @@ def _last_cls(run: PaperRun, title: str) -> Panel:
     return replace(panels[0], title=title, height=rows_height(kinds, width=DOUBLE / 3))
 
 
-def _of_picture(picture: str, at: int) -> Callable[[PaperRun, str], Panel]:
-    return lambda run, title: replace(panels_of(run, picture)[at], title=title)
+def _without_head(run: PaperRun, title: str) -> Panel:
+    panel = panels_of(run, "ablation")[0]
+
+    def draw(axes: Axes) -> None:
+        panel.draw(axes)
+        axes.set_xlabel(" ")  # the key, which has two sides, takes its room
+
+    return replace(panel, title=title, draw=draw)
+
+
+def _without_layer(run: PaperRun, title: str) -> Panel:
+    return replace(panels_of(run, "ablation")[1], title=title)
 
 
 def _table_1() -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
@@ -185,7 +195,7 @@ GALLERY = (
         "sentence.)",
         "The heat map; the maps of one sentence are those of headscope view.",
         shown("frames", "frames", (1, "Frame element to target")),
-        height=1.0,
+        height=0.6,
     ),
     Plate(
         "Table 1",
@@ -230,7 +240,8 @@ GALLERY = (
         "Figure 7",
         "What [CLS] attends to in the last layer, by task",
         "For each task, heads across and kinds of tokens down: attention from [CLS] in the last "
-        "layer to nouns, verbs, pronouns, subjects, objects, punctuation, [CLS], [SEP]; 0 to 0.5.",
+        "layer to nouns, verbs, pronouns, subjects, objects, negation, punctuation and [SEP], from 0 "
+        "to 0.5.",
         f"On the treebank’s sentences, all tasks on one scale. {HERE}",
         by_task(TASKS, NAMES, "told", _last_cls),
         3,
@@ -242,9 +253,9 @@ GALLERY = (
         "A heat map for each task, layers down and heads across: the score with that head "
         "disabled, darker for better, and a line at the baseline in the key.",
         f"The change from the baseline: blue better, vermillion worse, page: the baseline. {HERE}",
-        by_task(TASKS, NAMES, "ablate", _of_picture("ablation", 0)),
-        4,
-        1.1,
+        by_task(TASKS, NAMES, "ablate", _without_head),
+        3,
+        1.0,
     ),
     Plate(
         "Figure 9",
@@ -252,8 +263,8 @@ GALLERY = (
         "For each task the score with all heads of one layer disabled, layer by layer, and the "
         "baseline.",
         f"Bars begin at the baseline; whiskers: 95 % intervals over examples. {HERE}",
-        by_task(TASKS, NAMES, "ablate", _of_picture("ablation", 1)),
-        4,
+        by_task(TASKS, NAMES, "ablate", _without_layer),
+        3,
         0.72,
     ),
 )

@@ -194,6 +194,7 @@ def render(outcome: PaperOutcome) -> str:
         total=len(outcome.claims),
         sections=sections,
         plates=plates,
+        needs=_needs(plates),
         runs=[_run(outcome, name) for name in outcome.paper.runs],
         marks=published.MARKS,
         command=printable(outcome.command),
@@ -224,6 +225,15 @@ def _plates(outcome: PaperOutcome, styles: Styles) -> list[dict[str, Any]]:
         | {"runs": [_run(outcome, name) for name in one.runs]}
         for one in outcome.gallery
     ]
+
+
+def _needs(plates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What figures and tables lack, each once, and where: `Figure 5, Figure 6`."""
+    places: dict[str, list[str]] = {}
+    for one in plates:
+        for reason in one["needs"]:
+            places.setdefault(reason, []).append(one["plate"].place or one["plate"].title)
+    return [(reason, ", ".join(where)) for reason, where in places.items()]
 
 
 def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
