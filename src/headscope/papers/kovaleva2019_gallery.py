@@ -158,7 +158,10 @@ def _table_1() -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
     )
 
 
-HERE = "Grey: a task without data or checkpoint."
+HERE = (
+    "Grey: a task without data or checkpoint; at chance: its checkpoint is not shown to beat the "
+    "best constant answer, so that the panel says nothing of the task."
+)
 GALLERY = (
     Plate(
         "Figure 1",
@@ -174,7 +177,7 @@ GALLERY = (
         "Figure 2",
         "Shares of the five classes, by task",
         "A bar for each of seven tasks, cut into the shares of the five classes, to 100 %.",
-        f"The classes are headscope’s own. {HERE}",
+        "The classes are headscope’s own. Grey: a task without data or checkpoint.",
         (
             PlatePanel(
                 "Classes of maps",
@@ -240,8 +243,8 @@ GALLERY = (
         "Figure 7",
         "What [CLS] attends to in the last layer, by task",
         "For each task, heads across and kinds of tokens down: attention from [CLS] in the last "
-        "layer to nouns, verbs, pronouns, subjects, objects, negation, punctuation and [SEP], from 0 "
-        "to 0.5.",
+        "layer to nouns, verbs, pronouns, subjects, objects, negation, punctuation and [SEP], on a "
+        "scale from 0 to 0.5.",
         f"On the treebank’s sentences, all tasks on one scale. {HERE}",
         by_task(TASKS, NAMES, "told", _last_cls),
         3,

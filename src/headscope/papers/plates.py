@@ -10,6 +10,7 @@ from typing import Any
 
 from headscope.draw.figures import pictures
 from headscope.draw.panel import Panel
+from headscope.papers import checkpoints
 from headscope.papers.quantities import PaperRun, PaperRuns, Unmeasured
 
 # The key of a claim; what of it: "number", "detail" the first words beside it, or "both"; and what
@@ -109,7 +110,12 @@ def by_task(
 
     def panel(task: str) -> PlatePanel:
         words = title.format(names[task])
-        return PlatePanel(words, f"{run}:{task}", lambda found: draw(found, words))
+
+        def of_task(found: PaperRun) -> Panel:
+            chance = ", at chance" * ("not shown" in checkpoints.at_chance(found.beside, task))
+            return draw(found, words + chance)
+
+        return PlatePanel(words, f"{run}:{task}", of_task)
 
     return tuple(map(panel, tasks))
 
