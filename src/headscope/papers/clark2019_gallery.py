@@ -236,7 +236,7 @@ def layer_divergence(run: PaperRun) -> Floats:
 
 def _draw_layers(run: PaperRun, values: Floats, axes: Axes) -> None:
     layers, top = len(values), float(np.nanmax(values))
-    edges = np.arange(layers + 1) - 0.5
+    edges = np.arange(layers + 1, dtype=np.float64) - 0.5
     marks.cells(axes, edges, edges, values, top=top, gap=0.06)
     axes.invert_yaxis()
     axes.set_aspect("equal", anchor="N")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,8 +38,10 @@ def _typical(name: str, title: str) -> PlatePanel:
         if "typical" not in known:
             raise Unmeasured("needs typical maps, which its run does not have")
         order = ("layer", "head", "rank")
-        scores = known["typical_score"].transpose(*order)
-        scores = scores.where(known["typical_class"] == name).transpose(*order).values
+        scores, kinds = (
+            known[f"typical_{what}"].transpose(*order).values for what in ("score", "class")
+        )
+        scores = np.where(kinds == name, scores, np.nan)
         if not np.isfinite(scores).any():
             raise Unmeasured("needs a map of this class: no head has one among its typical maps")
         place = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
@@ -51,7 +54,7 @@ def _typical(name: str, title: str) -> PlatePanel:
 
 
 def _draw_map(weights: Floats, head: str, axes: Axes) -> None:
-    edges = np.arange(len(weights) + 1) - 0.5
+    edges = np.arange(len(weights) + 1, dtype=np.float64) - 0.5
     marks.cells(axes, edges, edges, weights, top=SHADE * float(weights.max()))
     axes.invert_yaxis()
     axes.set(xticks=[], yticks=[], aspect="equal")
@@ -75,7 +78,7 @@ def _draw_classes(run: PaperRun, axes: Axes) -> None:
     draw_bars([("", NAMES[task]) for task in TASKS], shares, axes)
     for row, words in needs.items():
         axes.bar(row, 1, 0.78, color=color("rule"), alpha=0.5, lw=0)
-        look = {"ha": "center", "va": "center", "rotation": 90, "fontsize": 5, "wrap": False}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "rotation": 90, "fontsize": 5}
         axes.text(row, 0.5, printable(words), color=color("muted"), **look)
 
 

@@ -111,9 +111,9 @@ def by_task(
     def panel(task: str) -> PlatePanel:
         words = title.format(names[task])
 
-        def of_task(found: PaperRun) -> Panel:
-            chance = ", at chance" * ("not shown" in checkpoints.at_chance(found.beside, task))
-            return draw(found, words + chance)
+        def of_task(own: PaperRun) -> Panel:
+            chance = ", at chance" * ("not shown" in checkpoints.at_chance(own.beside, task))
+            return draw(own, words + chance)
 
         return PlatePanel(words, f"{run}:{task}", of_task)
 

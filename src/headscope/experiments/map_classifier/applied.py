@@ -67,7 +67,7 @@ def task_texts(
     data    a folder, or a file; by default where the model learned from, or GLUE on the hub
     raises  InputError for a model of which no task is known; as `read_task`
     """
-    found: dict[str, Texts] = {}
+    texts: dict[str, Texts] = {}
     for model in models:
         own = remembered_task(model)
         if not tasks and own is None:
@@ -76,13 +76,13 @@ def task_texts(
                 "wanted --task NAME, --text FILE or another corpus"
             )
         learned = Path(own.dev) if own and data is None and Path(own.dev).is_file() else data
-        found[model] = {
+        texts[model] = {
             name: read_task(
                 name, learned if own and own.name == name else data, limit=limit, seed=seed
             )
             for name in tasks or ([own.name] if own else [])
         }
-    return found
+    return texts
 
 
 def write_classes(runs: Runs, output: Path) -> tuple[Path, list[Path]]:
