@@ -171,7 +171,7 @@ GALLERY = (
         "Typical classes of self-attention maps",
         "Five maps in a row, both axes the tokens of an input, darker for more weight: vertical, "
         "diagonal, vertical + diagonal, block, heterogeneous.",
-        "Of each class the map that the classifier is surest of, from 0 (page) to near its largest.",
+        "Of each class the map that the classifier is surest of, from 0 (page) to its largest.",
         tuple(_typical(one.name, one.title) for one in CLASSES),
         5,
         1.0,
