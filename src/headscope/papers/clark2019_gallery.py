@@ -218,8 +218,6 @@ FIGURE_5 = Plate(
     0.5,
 )
 
-# --- layer against layer -----------------------------------------------------------------------
-
 
 def _layer_divergence(run: PaperRun) -> Panel:
     values = layer_divergence(run)
@@ -272,8 +270,6 @@ def first_and_last(runs: PaperRuns) -> str:
     words = said.get(Outcome.HOLDS, cannot)
     return f"Are the first and the last layer similar? {words}: {numbers}."
 
-
-# --- all ---------------------------------------------------------------------------------------
 
 MORE = Plate(
     "",
@@ -358,10 +354,13 @@ GALLERY = (
         heads=("Model", "All", "Pronoun", "Proper", "Nominal"),
         rows=tuple(
             (name, tuple((f"table2-{system}-{kind}", "number", "") for kind in language.KINDS))
+            if system
+            else (name, (("table2-neural", "number", ""),))
             for name, system in (
                 ("Nearest", "nearest"),
                 ("Head match", "head_match"),
                 ("Rule-based", "rule_based"),
+                ("Neural", ""),
                 ("Best head (5-4)", "head"),
             )
         ),
