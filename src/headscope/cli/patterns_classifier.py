@@ -13,7 +13,7 @@ from headscope.cli import options as shared
 from headscope.cli.options import CorpusOptions
 from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import group, typed_command
-from headscope.core.options import Options, argument, flag, option
+from headscope.core.options import Options, argument, flag, option, several
 from headscope.model.request import model_place
 from headscope.tasks.task_request import Loading
 
@@ -130,7 +130,7 @@ def _lines(scores: Scores) -> Iterator[str]:
 class _ApplyOptions(Options):
     models: tuple[str, ...] = argument(metavar="MODEL...", reads=model_place, many=True)
     output: Path = option(
-        "A run folder for each model and file, a table and a figure.",
+        "A run folder for each model and file or task, a table and a figure.",
         names="-o --output",
         usual="classes",
         metavar="FOLDER",
@@ -146,7 +146,20 @@ class _ApplyOptions(Options):
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = shared.json_flag()
     corpus: CorpusOptions = group("What to read")
-    limit: int = option("Documents of each file that are read at most.", 200, least=1)
+    task: tuple[str, ...] = several(
+        "The examples of a task of GLUE, or of your own; repeatable. Without one, and without a "
+        "text, of the task that each MODEL learned.",
+        metavar="NAME",
+        heading="Or the examples of a task",
+    )
+    data: Path | None = option(
+        "Folder with the tasks’ dev.tsv (or .csv, .jsonl, .parquet), or one file; by default those "
+        "that MODEL learned by, or GLUE from the hub.",
+        metavar="FOLDER",
+    )
+    limit: int = option(
+        "Documents of each file, or examples of a task, that are read at most.", 200, least=1
+    )
     max_length: int | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512.", least=1
     )
@@ -157,13 +170,20 @@ class _ApplyOptions(Options):
 
 @typed_command("apply", _ApplyOptions)
 def apply_command(options: _ApplyOptions) -> None:
-    """Tell the classes of every MODEL's maps on every file: Figure 2 of Kovaleva et al. (2019).
+    """Tell the classes of every MODEL's maps on every file or task: Figure 2 of Kovaleva et al.
 
     \b
     headscope patterns apply demo --demo -o classes
     headscope patterns apply demo my-model --segments rte.jsonl --text wiki.txt -o classes
+    headscope patterns apply bert-rte --task rte --data glue -o classes
+    headscope patterns apply bert-rte bert-mrpc -o figure-2
     """
-    corpora = dict(shared.corpora_by_name(options.corpus, limit=options.limit))
+    if options.task:
+        shared.refuse_text(options.task[0], options.corpus, "apply twice, into two folders")
+    models = list(dict.fromkeys(options.models))
+    corpora: dict[str, Any] = {}
+    if options.corpus.named:
+        corpora = dict(shared.corpora_by_name(options.corpus, limit=options.limit))
     meanwhile = (lambda text: None) if options.quiet or options.as_json else say
     for corpus in corpora.values():
         for note in annotate(corpus, quiet=options.quiet):
@@ -172,18 +192,16 @@ def apply_command(options: _ApplyOptions) -> None:
     own: dict[str, Any] = {"columns": options.columns}
     if options.classifier:
         own["classifier"] = str(options.classifier)
-    from headscope.experiments.map_classifier.applied import classes_of, write_classes
+    from headscope.experiments.map_classifier.applied import classes_of, task_texts, write_classes
     from headscope.run.settings import Settings
 
     settings = Settings.of(options, analyses=("patterns",), options={"patterns": own})
-    runs = classes_of(
-        dict.fromkeys(options.models),
-        corpora,
-        options.output,
-        settings,
-        options.loading,
-        tell=meanwhile,
+    texts = (
+        dict.fromkeys(models, corpora)
+        if corpora
+        else task_texts(models, options.task, options.data, limit=options.limit, seed=options.seed)
     )
+    runs = classes_of(texts, options.output, settings, options.loading, tell=meanwhile)
     table, figures = write_classes(runs, options.output)
     summary = {
         "table": str(table),

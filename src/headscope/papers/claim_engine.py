@@ -28,6 +28,7 @@ from headscope.core.results import json_number
 from headscope.core.wording import fixed
 from headscope.papers.checkpoints import check_checkpoints, of_a_part
 from headscope.papers.own_models import OwnModel
+from headscope.papers.plates import Plate
 from headscope.papers.published import Published, scale_of
 from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 from headscope.run.store import Run
@@ -141,6 +142,7 @@ class Paper:
     doubt   what is not known about it
     decoder  whether it asks for a decoder with its language-model head
     makers  of runs that no other paper asks for: (workspace, name) -> the run
+    plates  its figures and tables, in its order
     """
 
     name: str
@@ -152,6 +154,7 @@ class Paper:
     doubt: str = ""
     decoder: bool = False
     makers: Mapping[str, Callable[[Any, str], Run]] = field(default_factory=dict)
+    plates: tuple[Plate, ...] = ()
 
     @property
     def claims(self) -> list[PaperClaim]:
@@ -160,9 +163,10 @@ class Paper:
 
     @property
     def runs(self) -> list[str]:
-        """Names of all runs that claims or figures need, in order."""
+        """Names of all runs that claims, figures or plates need, in order."""
         names = [name for claim in self.claims for name in claim.measure.runs]
         names += [figure.run for group in self.groups for figure in group.figures]
+        names += [panel.run for plate in self.plates for panel in plate.panels]
         return list(dict.fromkeys(names))
 
 

@@ -16,6 +16,7 @@ from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
+from headscope.papers.clark2019_gallery import GALLERY
 from headscope.papers.own_models import BERT_CASED, BERT_UNCASED
 from headscope.papers.published import Published
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured
@@ -243,10 +244,6 @@ SEPARATORS = ClaimGroup(
             direction="the interval lies below 0",
         ),
     ),
-    (
-        PaperFigure("surface", "surface_by_layer", "Figure 2"),
-        PaperFigure("gradients", "gradients", "Figure 3"),
-    ),
 )
 
 
@@ -316,7 +313,6 @@ BREADTH = ClaimGroup(
             "surely above that of all tokens in that layer",
         ),
     ),
-    (PaperFigure("surface", "entropy_by_layer", "Figure 4"),),
 )
 
 
@@ -364,7 +360,7 @@ CLUSTERS = ClaimGroup(
             "more than chance, p < 0.05",
         ),
     ),
-    (PaperFigure("surface", "divergence_map"), PaperFigure("surface", "layers_alike")),
+    (PaperFigure("surface", "layers_alike"),),
 )
 
 
@@ -386,4 +382,5 @@ PAPER = Paper(
     ),
     doubt="the paper hints at the cased model for its main figures, its released code at the "
     "uncased one; either is taken for its own",
+    plates=GALLERY,
 )

@@ -10,7 +10,7 @@ from headscope.core.intervals import SHARE
 from headscope.core.results import best_places
 from headscope.core.wording import capital
 from headscope.papers import quantities
-from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
+from headscope.papers.claim_engine import ClaimGroup, PaperClaim
 from headscope.papers.paper_data import KEYS
 from headscope.papers.published import Published
 from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
@@ -89,7 +89,7 @@ TABLE_3: Sequence[tuple[str, str, tuple[Published, ...], str, str]] = (
 )
 
 
-def _of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
+def of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
     """The results of one relation, its name in the treebank, and a remark where that is another."""
     results = run.results("dependency")
     names = [str(name) for name in results["relation"].values]
@@ -102,7 +102,7 @@ def _of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
 
 @quantities.reads("dependency")
 def _accuracy(run: PaperRun, relation: str) -> Measured:
-    results, name, remark = _of_relation(run, relation)
+    results, name, remark = of_relation(run, relation)
     number = quantities.stored(results, "best_accuracy")
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words with the relation {name}")
@@ -117,7 +117,7 @@ def _accuracy(run: PaperRun, relation: str) -> Measured:
 @quantities.reads("dependency", about=RULE)
 def _baseline(run: PaperRun, relation: str) -> Measured:
     """The best of the paper's offsets, picked on the words that it is scored on, as there."""
-    results, *_ = _of_relation(run, relation)
+    results, *_ = of_relation(run, relation)
     draws = quantities.draws_of(results.sel(offset=list(OFFSETS)), "offset_accuracy")
     best = int(np.nanargmax(draws[0]))  # draws [replicate + 1, offset]
     detail = f"offset {OFFSETS[best]:+d}".replace("-", "−")
@@ -126,7 +126,7 @@ def _baseline(run: PaperRun, relation: str) -> Measured:
 
 @quantities.reads("dependency", about=RULE)
 def _count(run: PaperRun, relation: str) -> Measured:
-    results, _, remark = _of_relation(run, relation)
+    results, _, remark = of_relation(run, relation)
     return Measured(float(results["count"]), n=run.counted, detail=remark, exact=True)
 
 
@@ -231,7 +231,6 @@ SYNTAX = ClaimGroup(
     "Single heads find single relations, far better than fixed offsets do. Head and offset are "
     "both picked on the words that they are scored on, as in the paper.",
     _table_1(),
-    (PaperFigure("dependency", "best_heads", "Table 1"),),
 )
 
 
@@ -317,7 +316,6 @@ COREFERENCE = ClaimGroup(
     "One head finds antecedents nearly as often as a rule-based system. Inputs are cut to 128 "
     "tokens.",
     _table_2(),
-    (PaperFigure("coreference", "coreference", "Table 2"),),
 )
 
 
@@ -389,5 +387,4 @@ PROBES = ClaimGroup(
     "Heads in combination (§5)",
     "Probes that weigh all heads find most of the tree.",
     _table_3(),
-    (PaperFigure("probes", "probes", "Table 3"),),
 )

@@ -16,6 +16,7 @@ from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kobayashi2020_alignment import ALIGNMENT
+from headscope.papers.kobayashi2020_gallery import GALLERY
 from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.published import Published
 from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
@@ -188,7 +189,6 @@ WEIGHTS = ClaimGroup(
             for category, claim, first, last, where in PEAKS
         ),
     ),
-    (PaperFigure("norms", "weight_against_norm", "Figure 3: weights (a), norms (b)"),),
 )
 READ_3B = ((1, "3.4"), (8, "1.75"), (10, "2.35"), (12, "1.75"))
 VECTORS = ClaimGroup(
@@ -295,7 +295,6 @@ CANCELLATION = ClaimGroup(
             direction="[SEP] has the lowest ρ and other tokens the highest",
         ),
     ),
-    (PaperFigure("norms", "cancellation"),),
 )
 FREQUENCY = ClaimGroup(
     "frequency",
@@ -318,7 +317,6 @@ FREQUENCY = ClaimGroup(
             (Published("0.06", "read"),),
         ),
     ),
-    (PaperFigure("norms", "frequency"),),
 )
 
 
@@ -395,4 +393,5 @@ PAPER = Paper(
     BERT_UNCASED.id,
     (BERT_UNCASED,),
     (DATA, DISPERSION, WEIGHTS, VECTORS, CANCELLATION, FREQUENCY, ALIGNMENT, SEQUEL),
+    plates=GALLERY,
 )

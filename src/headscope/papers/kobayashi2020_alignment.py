@@ -12,7 +12,7 @@ from headscope.claims.verdict import all_of
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import SHARE
 from headscope.core.results import documents, model_name, shape
-from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
+from headscope.papers.claim_engine import ClaimGroup, PaperClaim
 from headscope.papers.published import Published
 from headscope.papers.quantities import Measure, Measured, PaperRun, percent_text, reads, stored
 
@@ -158,5 +158,4 @@ ALIGNMENT = ClaimGroup(
             for setting, name, letter, sign, text in RELATED
         ),
     ),
-    (PaperFigure("alignment", "alignment"),),
 )

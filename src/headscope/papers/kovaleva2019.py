@@ -19,6 +19,7 @@ from headscope.core.results import at, estimate, largest_first
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
+from headscope.papers.kovaleva2019_gallery import GALLERY
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
 from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.published import Published
@@ -98,7 +99,6 @@ CLASSES = ClaimGroup(
             for task in TASKS
         ),
     ),
-    tuple(PaperFigure(f"compare:{task}", "patterns", f"Figure 2, {NAMES[task]}") for task in TASKS),
 )
 
 
@@ -184,7 +184,6 @@ FRAMES = ClaimGroup(
             direction="no task loses a point or more by either, by the intervals",
         ),
     ),
-    (PaperFigure("frames", "frames"),),
 )
 
 
@@ -358,4 +357,5 @@ PAPER = Paper(
     BERT_UNCASED.id,
     (BERT_UNCASED,),
     (CLASSES, FRAMES, SCORES, CHANGE, FEATURES, TOKENS, DISABLING),
+    plates=GALLERY,
 )

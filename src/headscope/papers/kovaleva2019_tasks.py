@@ -19,7 +19,7 @@ from headscope.core.results import at, largest_first
 from headscope.core.results import estimate as estimate_of
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
-from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, signed
+from headscope.papers.claim_engine import ClaimGroup, PaperClaim, signed
 from headscope.papers.published import Published
 from headscope.papers.quantities import BEFORE, Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.tasks.metrics import draws_of
@@ -195,7 +195,6 @@ CHANGE = ClaimGroup(
     "Change by fine-tuning (§4.3)",
     "The last two layers change most, on all tasks but QQP.",
     tuple(map(_last_layers, TASKS)),
-    tuple(PaperFigure(f"compare:{t}", "similarity", f"Figure 5, {NAMES[t]}") for t in TASKS),
 )
 
 
@@ -326,5 +325,4 @@ DISABLING = ClaimGroup(
             "2-12 among them",
         ),
     ),
-    tuple(PaperFigure(f"ablate:{task}", "ablation", NAMES[task]) for task in TASKS),
 )

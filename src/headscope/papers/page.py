@@ -9,6 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from headscope.page.shell import plain_page
 from headscope.page.svg import Styles
 from headscope.papers import claim_engine, published
 from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper
+from headscope.papers.gallery import DrawnPlate, drawn_plates, page_plate
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured
+from headscope.papers.quantities import Measured, PaperRuns
 from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
@@ -67,6 +69,12 @@ class PaperOutcome:
     def failed(self) -> list[ClaimOutcome]:
         """The claims that a fault kept from being asked."""
         return [outcome for outcome in self.claims if outcome.failed]
+
+    @cached_property
+    def gallery(self) -> list[DrawnPlate]:
+        """The figures and tables of the paper, drawn once."""
+        runs = PaperRuns(self.runs, own=self.own, absent=self.absent)
+        return drawn_plates(self.paper.plates, runs)
 
     @property
     def notes(self) -> list[str]:
@@ -167,6 +175,7 @@ def _fixed(value: float, digits: int) -> str:
 def render(outcome: PaperOutcome) -> str:
     """The page as text."""
     styles = Styles()
+    plates = _plates(outcome, styles)
     sections = [_section(outcome, group, styles) for group in outcome.paper.groups]
     return plain_page(
         "reproduce",
@@ -184,6 +193,8 @@ def render(outcome: PaperOutcome) -> str:
         reproduced=sum(bool(one.reproduced) for one in outcome.claims),
         total=len(outcome.claims),
         sections=sections,
+        plates=plates,
+        needs=_needs(plates),
         runs=[_run(outcome, name) for name in outcome.paper.runs],
         marks=published.MARKS,
         command=printable(outcome.command),
@@ -204,6 +215,25 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
         f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
         f"{counts['cannot tell']} cannot be told."
     )
+
+
+def _plates(outcome: PaperOutcome, styles: Styles) -> list[dict[str, Any]]:
+    """The paper's figures and tables, each with the runs that it shows."""
+    by_key = {one.claim.key: one for one in outcome.claims}
+    return [
+        page_plate(one, styles, by_key, lambda claim: ours_text(claim)[0])
+        | {"runs": [_run(outcome, name) for name in one.runs]}
+        for one in outcome.gallery
+    ]
+
+
+def _needs(plates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What figures and tables lack, each once, and where: `Figure 5, Figure 6`."""
+    places: dict[str, list[str]] = {}
+    for one in plates:
+        for reason in one["needs"]:
+            places.setdefault(reason, []).append(one["plate"].place or one["plate"].title)
+    return [(reason, ", ".join(where)) for reason, where in places.items()]
 
 
 def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
@@ -232,7 +262,17 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
         "notes": [(letters.get(r, "*"), printable(r), r in failed) for r in reasons],
         "figures": _figures(outcome, group, styles),
         "absent": bool(outcomes) and all(one.outcome is Outcome.NOT_ASKED for one in outcomes),
+        "folded": bool(outcome.paper.plates),
+        "summary": _summary(outcomes),
     }
+
+
+def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
+    """`7 lines: 1 hold, 2 do not hold, 4 not asked`: what stands on a folded table."""
+    counts = Counter(one.outcome for one in outcomes)
+    plural = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
+    parts = (f"{n} {plural.get(kind, kind)}" for kind in Outcome if (n := counts[kind]))
+    return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
 
 
 def _common(words: Iterable[str]) -> str:

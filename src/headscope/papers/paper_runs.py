@@ -66,7 +66,7 @@ FILES = {
 
 def surface(workspace: Workspace, name: str) -> Run:
     """Where heads look, how broadly, and which are alike (Clark et al. 2019, §3 and §6)."""
-    return workspace.atlas(name, texts(workspace), "surface", "entropy", "divergence")
+    return workspace.atlas(name, texts(workspace), "surface", "entropy", "divergence", "examples")
 
 
 def norms(workspace: Workspace, name: str) -> Run:
@@ -78,7 +78,7 @@ def norms(workspace: Workspace, name: str) -> Run:
 
 def dependency(workspace: Workspace, name: str) -> Run:
     """Which head finds the syntactic head (Clark et al. 2019, §4.2)."""
-    return workspace.atlas(name, trees(workspace.data.need("treebank")), "dependency")
+    return workspace.atlas(name, trees(workspace.data.need("treebank")), "dependency", "examples")
 
 
 def coreference(workspace: Workspace, name: str) -> Run:
@@ -87,7 +87,7 @@ def coreference(workspace: Workspace, name: str) -> Run:
     corpus: corpora.Corpus = corpora.demo_corpus()
     if not source.bundled:
         corpus = corpora.CorefCorpus(source.paths, on_error="skip")
-    return workspace.atlas(name, corpus, "coreference", max_length=SEGMENT)
+    return workspace.atlas(name, corpus, "coreference", "examples", max_length=SEGMENT)
 
 
 def frames(workspace: Workspace, name: str) -> Run:

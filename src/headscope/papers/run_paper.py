@@ -2,7 +2,7 @@
 
 OUT/report.html   the page, in the paper's order
 OUT/lines.csv, lines.json
-OUT/figures/      RUN-FIGURE.svg and .png
+OUT/figures/      figure-2.svg and .png: the paper's; RUN-FIGURE: others
 OUT/runs/RUN/     a run folder each; `headscope report` works on them
 OUT/manifest.json the request and the outcome
 """
@@ -28,6 +28,7 @@ from headscope.errors import InputError, ModelError, RunFolderError, one_line
 from headscope.page.shell import write_page
 from headscope.papers import claim_engine, decoder_runs, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper, PaperClaim
+from headscope.papers.gallery import save_plates
 from headscope.papers.own_models import own_model
 from headscope.papers.page import PaperOutcome, render
 from headscope.papers.paper_data import GROUP
@@ -232,6 +233,7 @@ def _write(outcome: PaperOutcome) -> None:
     folder = outcome.folder
     with RunFolder(folder).listing():
         _figures(outcome)
+        save_plates(outcome.gallery, folder / "figures")
         write_whole(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
         lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
         write_whole(folder / "lines.json", lines.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,33 @@ def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
         "--json",
     )
     assert len(json.loads(again.out)["runs"]) == 2
+
+
+def test_apply_reads_the_examples_of_a_task_or_of_what_a_model_learned(
+    headscope, tiny_place, tmp_path
+):
+    texts = ["the girl walked to the market with her dog", "a boy came back with red apples"]
+    rows = [f"{text} number {at}\t{at % 2}" for at, text in enumerate(texts * 3)]
+    dev = tmp_path / "mood" / "dev.tsv"
+    dev.parent.mkdir()
+    dev.write_text("sentence\tlabel\n" + "\n".join(rows) + "\n")
+    how = ("--limit", 4, "--replicates", 3)
+    done = headscope("apply", tiny_place, "--task", "mood", "--data", "mood", *how, "-o", "o")
+    assert done.code == 0, done.err
+    run = hs.open_run(tmp_path / "o/runs/model--mood")
+    assert run.manifest["counts"]["examples"] == 4
+    assert set(pd.read_csv(tmp_path / "o/patterns.csv").corpus) == {"mood"}
+    both = headscope("apply", tiny_place, "--task", "mood", "--demo", "-o", "p")
+    refused(both, "wanted only one of them")
+    refused(headscope("apply", tiny_place, "-o", "p"), "no text and no task")
+    source = {"source": str(dev), "sha256": "x"}
+    record = {"task": {"name": "mood"}, "data": {"train": source, "dev": source}}
+    learned = tmp_path / "learned"
+    shutil.copytree(tiny_place, learned)
+    (learned / "finetuned.json").write_text(json.dumps(record))
+    done = headscope("apply", learned, *how, "-o", "q")
+    assert done.code == 0, done.err
+    assert "learned on mood: vertical " in done.out
 
 
 def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path):

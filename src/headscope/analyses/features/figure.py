@@ -120,15 +120,18 @@ def caption(run: Reading) -> str:
     )
 
 
-def cls_panels(run: Reading) -> list[Panel]:
-    """What [CLS] gives each kind of words in the last layer, as one map."""
+def cls_panels(run: Reading, top: float | None = None) -> list[Panel]:
+    """What [CLS] gives each kind of words in the last layer, as one map.
+
+    top  the end of its scale, by default that of `cls_top`
+    """
     kinds = _by_kind(run.data, "feature")
     if not kinds:
         return []
     height = (AROUND + STRIP * len(kinds)) / SINGLE
     strips = {name_of_kind(run.tree, kind): parts for kind, parts in kinds.items()}
     title = f"From {run.special('cls')} in the last layer"
-    return [Panel(title, partial(_draw_strips, run, strips), height=height)]
+    return [Panel(title, partial(_draw_strips, run, strips, top), height=height)]
 
 
 def cls_caption(run: Reading) -> str:
@@ -138,7 +141,7 @@ def cls_caption(run: Reading) -> str:
         f"Each cell is one head of the last layer, numbered from {run.names.first}: its "
         f"{quantity(dataset)} from {run.special('cls')} to tokens of each kind, the largest of "
         "an input, mean over the inputs that contain the kind, from 0 (page) to "
-        f"{plain(_cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
+        f"{plain(cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
         "intervals stand in the tables. After Kovaleva et al. (2019), §4.5."
     )
 
@@ -228,15 +231,15 @@ def _draw(run: Reading, parts: Estimate, axes: Axes, *, top: float) -> None:
     marks.legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
 
 
-def _cls_top(dataset: xr.Dataset) -> float:
+def cls_top(dataset: xr.Dataset) -> float:
     """Kovaleva's scale where it holds all values."""
     top = largest(estimate(dataset, "attention").value)
     return KOVALEVA_SCALE if _unit(dataset) == "probability" and top <= KOVALEVA_SCALE else top
 
 
-def _draw_strips(run: Reading, strips: dict[str, Estimate], axes: Axes) -> None:
+def _draw_strips(run: Reading, strips: dict[str, Estimate], top: float | None, axes: Axes) -> None:
     values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
-    top = _cls_top(run.data)
+    top = cls_top(run.data) if top is None else top
     y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
     marks.cells(axes, x, y, values, top=top, gap=0.08)
     axes.invert_yaxis()

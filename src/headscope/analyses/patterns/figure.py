@@ -38,7 +38,7 @@ def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
     """
     width = SINGLE if len(runs) <= 3 else DOUBLE
     height = 0.85 if width == SINGLE else 0.48
-    draw = partial(_draw_bars, list(runs), shares)
+    draw = partial(draw_bars, list(runs), shares)
     panel = Panel("Classes of maps", draw, height=height, key_above=True)  # the models' names
     return compose([panel], columns=1, width=width)
 
@@ -53,20 +53,8 @@ def confusion_figure(confusions: Sequence[tuple[str, Ints]]) -> Figure:
     return compose(made, columns=len(made), width=DOUBLE if len(made) > 1 else SINGLE)
 
 
-def draw_layers(run: Reading, axes: Axes) -> None:
-    """A bar for each layer, and one of all heads."""
-    by_layer, whole = run("layer_share").value, run("model_share").value
-    layers = len(by_layer)
-    places = np.array([*range(layers), layers + 0.6])
-    _bars(axes, places, np.concatenate([by_layer, whole[None]]), written=layers <= 16)
-    layer_axis(axes, layers, run.names)
-    axes.set_xlim(-0.6, layers + 1.1)
-    ticks = axes.get_xticks().tolist()
-    axes.set_xticks([*ticks, layers + 0.6], [*(run.names.layer(int(at)) for at in ticks), "all"])
-    _key(axes)
-
-
-def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
+def draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
+    """One bar for each (model, corpus), see `bars_of_runs`, on given axes."""
     models = [model for model, _ in runs]
     groups = np.cumsum([at > 0 and models[at] != models[at - 1] for at in range(len(models))])
     places = np.arange(len(runs)) + GAP * groups
@@ -78,6 +66,19 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
         at = groups == number
         name = clipped(models[int(np.argmax(at))], MOST_LETTERS)
         axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=6.5)
+    _key(axes)
+
+
+def draw_layers(run: Reading, axes: Axes) -> None:
+    """A bar for each layer, and one of all heads."""
+    by_layer, whole = run("layer_share").value, run("model_share").value
+    layers = len(by_layer)
+    places = np.array([*range(layers), layers + 0.6])
+    _bars(axes, places, np.concatenate([by_layer, whole[None]]), written=layers <= 16)
+    layer_axis(axes, layers, run.names)
+    axes.set_xlim(-0.6, layers + 1.1)
+    ticks = axes.get_xticks().tolist()
+    axes.set_xticks([*ticks, layers + 0.6], [*(run.names.layer(int(at)) for at in ticks), "all"])
     _key(axes)
 
 

@@ -3,7 +3,7 @@
 Figure 2 of Kovaleva et al. (2019).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,39 +15,74 @@ from headscope.core.display import printable
 from headscope.core.whole_file import write_whole
 from headscope.corpus import Corpus
 from headscope.draw.saving import save_picture
+from headscope.errors import InputError
+from headscope.experiments.comparison.paired_inputs import task_corpus
 from headscope.heads.tables import tidy
 from headscope.model.model import load
 from headscope.run.atlas import atlas
 from headscope.run.settings import Settings
 from headscope.run.store import Run
+from headscope.tasks.remembered_task import remembered_task
+from headscope.tasks.task_data import TaskData, read_task
 from headscope.tasks.task_request import Loading
 
-Runs = dict[tuple[str, str], Run]  # by model and text
+Runs = dict[tuple[str, str], Run]  # by model and text, or task
+Texts = Mapping[str, Corpus | TaskData]
 
 
 def classes_of(
-    models: Iterable[str],
-    corpora: Mapping[str, Corpus],
+    models: Mapping[str, Texts],
     output: Path,
     settings: Settings,
     loading: Loading,
     *,
     tell: Callable[[str], object],
 ) -> Runs:
-    """A run of every model on every text, in a folder below `output`.
+    """A run of every model on each of its texts or tasks, in a folder below `output`.
 
     settings  of runs of `patterns` alone
     tell      called with the shares of each run
     """
     runs: Runs = {}
-    for name in models:
+    for name, texts in models.items():
         model = load(name, **asdict(loading))
-        for text, corpus in corpora.items():
+        for text, source in texts.items():
             folder = output / "runs" / f"{_plain(name)}--{_plain(text)}"
-            run = atlas(model, corpus, output=folder, settings=settings, control=None)
+            corpus, how = (
+                task_corpus(model, model, source, settings)
+                if isinstance(source, TaskData)
+                else (source, settings)
+            )
+            run = atlas(model, corpus, output=folder, settings=how, control=None)
             runs[name, text] = run
             tell(_sentence(name, text, run))
     return runs
+
+
+def task_texts(
+    models: Iterable[str], tasks: Sequence[str], data: Path | None, *, limit: int, seed: int
+) -> dict[str, Texts]:
+    """The dev examples of the tasks, for every model; without a task, of the one that it learned.
+
+    data    a folder, or a file; by default where the model learned from, or GLUE on the hub
+    raises  InputError for a model of which no task is known; as `read_task`
+    """
+    texts: dict[str, Texts] = {}
+    for model in models:
+        own = remembered_task(model)
+        if not tasks and own is None:
+            raise InputError(
+                f"found no text and no task, and {model} has no finetuned.json that names one; "
+                "wanted --task NAME, --text FILE or another corpus"
+            )
+        learned = Path(own.dev) if own and data is None and Path(own.dev).is_file() else data
+        texts[model] = {
+            name: read_task(
+                name, learned if own and own.name == name else data, limit=limit, seed=seed
+            )
+            for name in tasks or ([own.name] if own else [])
+        }
+    return texts
 
 
 def write_classes(runs: Runs, output: Path) -> tuple[Path, list[Path]]:
