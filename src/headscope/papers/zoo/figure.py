@@ -288,10 +288,12 @@ def _draw_pairs(pair: Counterparts, entries: Sequence[Series], axes: Axes) -> No
     x, y = (depths(count)[pair.places[:, at, 0]] for at, count in enumerate(pair.layers))
     alike = np.array([verdict.holds for verdict in pair.verdicts])
     for series, chosen in zip(COUNTERPARTS.series[::-1], (~alike, alike), strict=True):
-        places, counts = np.unique(np.stack([x[chosen], y[chosen]], -1), axis=0, return_counts=True)
+        both = np.stack([x[chosen], y[chosen]])
+        (across, up), counts = np.unique(both, axis=1, return_counts=True)
         shade, filled = color(series.hue), series.hue == "blue"
         axes.scatter(
-            *places.T,
+            across,
+            up,
             s=AREA * counts,
             facecolor=shade if filled else "none",
             edgecolor=shade,
