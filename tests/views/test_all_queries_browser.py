@@ -48,12 +48,15 @@ def overlap(parts):
 
 def chosen(page, query):
     """Waits until a query is chosen."""
-    page.locator(f"#neuron-from [aria-selected=true]:nth-child({query + 1})").wait_for()
+    page.locator(f"#neuron-from [aria-selected=true]:nth-child({query + 1})").wait_for(
+        timeout=20_000
+    )
 
 
 def point_at(page, query, neuron=0, neurons=16):
-    box = page.locator("#all-panel canvas").bounding_box()
-    rows = page.locator("#all-panel .of-query span").count()
+    names = page.locator("#all-panel .of-query > span")
+    names.nth(query).scroll_into_view_if_needed()
+    rows, box = names.count(), page.locator("#all-panel canvas").bounding_box()
     x = box["x"] + (neuron + 0.5) * box["width"] / neurons
     page.mouse.move(x, box["y"] + (query + 0.5) * box["height"] / rows)
     chosen(page, query)
@@ -132,7 +135,7 @@ def test_which_of_equal_tokens_is_meant_is_said(at_head):
     page = at_head(with_equal_tokens())
     ask(page, 4)
     row(page, 9).click()
-    assert said(page).startswith("L1·H2 ‘the’ (2nd of 3) → ‘the’ (3rd of 3): score")
+    assert said(page).startswith("L1·H2 ‘the’ (2nd of 3) → ‘the’ (3rd of 3)")
     page.click("#neuron-why")
     title = page.locator("#neuron-question").text_content()
     assert title.startswith("Why does ‘the’ (2nd of 3) give ‘the’ (3rd of 3) ")

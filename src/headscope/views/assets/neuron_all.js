@@ -135,7 +135,10 @@ function aimQuery(event) {
   const query = Math.floor(((event.clientY - frame.top) / frame.height) * allQueries.rows.length);
   if (query < 0 || query >= allQueries.rows.length) return;
   const place = Math.floor(((event.clientX - frame.left) / frame.width) * neuron.now.row.d);
-  allQueries.kept ??= { query: neuron.query, key: neuron.key };
+  if (!allQueries.kept) {
+    allQueries.kept = { query: neuron.query, key: neuron.key };
+    at("neuron-table").style.minHeight = `${at("neuron-table").offsetHeight}px`; // else the page may move below the pointer
+  }
   const key = allQueries.rows[query].key;
   const pointed = key < 0 || place < 0 || place >= neuron.now.row.d ? null : { key, place };
   showQuery({ query, key: at("all-key").value === "chosen" ? allQueries.fixed : null, pointed });
@@ -144,6 +147,7 @@ function aimQuery(event) {
 function leaveQuery() {
   if (allQueries.kept) showQuery({ ...allQueries.kept, pointed: null });
   allQueries.kept = null;
+  at("neuron-table").style.minHeight = "";
 }
 
 // Once a frame, however often the pointer moves.
