@@ -50,7 +50,7 @@ def _paired(document: Document) -> Document:
 
 @reads(PAIRS)
 def unmeasured(run: PaperRun, needs: str) -> Measured:
-    """Of what no analysis measures."""
+    """Raises Unmeasured: no analysis measures it."""
     raise Unmeasured(f"needs {needs}", "nothing that measures it")
 
 
