@@ -30,7 +30,7 @@ function buildNeuron() {
   table.addEventListener("pointermove", (event) => event.pointerType !== "touch" && aimNeuron(neuronUnder(event)));
   table.addEventListener("pointerleave", () => aimNeuron(null));
   table.addEventListener("scroll", paintSeenRows, { passive: true });
-  const work = element("div", { id: "neuron-work" }, asks, tools, buildAnswer(), buildAllQueries(), table, element("div", { class: "key", id: "neuron-key" }), note);
+  const work = element("div", { id: "neuron-work" }, asks, tools, buildAnswer(), table, element("div", { class: "key", id: "neuron-key" }), note, buildAllQueries());
   at("view-neuron").append(element("div", { id: "neuron-missing" }), work);
   new ResizeObserver(() => paintNeuron()).observe(at("view-neuron"));
   buildWhyHere();

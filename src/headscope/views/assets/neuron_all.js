@@ -137,7 +137,7 @@ function aimQuery(event) {
   const place = Math.floor(((event.clientX - frame.left) / frame.width) * neuron.now.row.d);
   if (!allQueries.kept) {
     allQueries.kept = { query: neuron.query, key: neuron.key };
-    at("neuron-table").style.minHeight = `${at("neuron-table").offsetHeight}px`; // else the page may move below the pointer
+    at("neuron-table").style.height = `${at("neuron-table").offsetHeight}px`; // else the page may move below the pointer
   }
   const key = allQueries.rows[query].key;
   const pointed = key < 0 || place < 0 || place >= neuron.now.row.d ? null : { key, place };
@@ -147,7 +147,7 @@ function aimQuery(event) {
 function leaveQuery() {
   if (allQueries.kept) showQuery({ ...allQueries.kept, pointed: null });
   allQueries.kept = null;
-  at("neuron-table").style.minHeight = "";
+  at("neuron-table").style.height = "";
 }
 
 // Once a frame, however often the pointer moves.
