@@ -21,6 +21,15 @@ def ask(page, query):
     page.locator("#neuron-from [role=option]").nth(query).click()
 
 
+def named(tokens, index):
+    """The token in quotation marks; of several equal ones, which."""
+    alike = [at for at, token in enumerate(tokens) if token == tokens[index]]
+    if len(alike) == 1:
+        return f"‘{tokens[index]}’"
+    place = ("1st", "2nd", "3rd", "4th")[alike.index(index)]
+    return f"‘{tokens[index]}’ ({place} of {len(alike)})"
+
+
 def row(page, key):
     return page.locator(f"#neuron-table [data-key='{key}']")
 

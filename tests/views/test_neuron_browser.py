@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from views.looking import pixels, said
-from views.looking_at_neurons import ask, colours, column, open_head, row, value
+from views.looking_at_neurons import ask, colours, column, named, open_head, row, value
 from views.made import make_side, packed, softmax
 from views.made_detail import make_payload, make_stack, read_block, signed, wrapped
 
@@ -82,7 +82,7 @@ def test_a_neuron_pointed_at_is_told_with_its_product(at_head, cell):
     for key, neuron in [(0, 0), (3, 7), (9, 15)]:
         point(page, key, neuron, cell)
         q, k = known["q"][QUERY, neuron], known["k"][key, neuron]
-        start = f"L1·H2 ‘{tokens[QUERY]}’ → ‘{tokens[key]}’, neuron {neuron + 1}: "
+        start = f"L1·H2 {named(tokens, QUERY)} → {named(tokens, key)}, neuron {neuron + 1}: "
         assert said(page).startswith(start)
         numbers = [value(text) for text in re.findall(r"−?\d+\.\d+", said(page))]
         np.testing.assert_allclose(numbers, [q, k, q * k, q * k / 4], atol=0.0051)
@@ -207,7 +207,7 @@ def test_why_shows_how_scores_become_the_weight(at_head):
     assert value(whole[2]) == pytest.approx(power.sum(), abs=0.0001)
     title = page.locator("#neuron-question").text_content()
     weight = known["weight"][QUERY, first]
-    assert title == f"Why does ‘{tokens[QUERY]}’ give ‘{tokens[first]}’ {weight:.4f}?"
+    assert title == f"Why does {named(tokens, QUERY)} give {named(tokens, first)} {weight:.4f}?"
     told = page.locator("#neuron-told").text_content()
     assert f"Its score, {score[first]:.2f}, is the highest of 14 keys" in told
 
@@ -245,7 +245,7 @@ def test_a_key_below_the_highest_is_told_by_how_much(at_head):
     page.click("#neuron-why")
     told = page.locator("#neuron-told").text_content().replace("−", "-")
     gap = score[first] - score[last]
-    assert f"is {gap:.2f} below the highest, {score[first]:.2f} of ‘{tokens[first]}’" in told
+    assert f"is {gap:.2f} below the highest, {score[first]:.2f} of {named(tokens, first)}" in told
 
 
 def test_later_keys_are_not_shown_to_a_causal_query(at_head):

@@ -10,7 +10,7 @@ import pytest
 
 from views.hostile import HOSTILE
 from views.looking import contrast, point_at, said
-from views.looking_at_neurons import ask, colours, column, open_head, row
+from views.looking_at_neurons import ask, colours, column, named, open_head, row
 from views.made_detail import make_payload, read_block
 
 QUERY = 5
@@ -150,11 +150,11 @@ def test_everything_is_reached_by_keyboard(at_head):
     assert page.locator("#neuron-answer").is_visible()
     assert tab_to("[data-key]") == "solid"
     best = int(known["weight"][QUERY].argmax())
-    assert said(page).startswith(f"L1·H2 ‘{tokens[QUERY]}’ → ‘{tokens[best]}’: score")
+    assert said(page).startswith(f"L1·H2 {named(tokens, QUERY)} → {named(tokens, best)}: score")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert f"→ ‘{tokens[best + 1]}’, neuron 2: q" in said(page)
+    assert f"→ {named(tokens, best + 1)}, neuron 2: q" in said(page)
     page.keyboard.press("Enter")
     weight = known["weight"][QUERY, best + 1]
     assert page.locator("#neuron-question").text_content().endswith(f"{weight:.4f}?")

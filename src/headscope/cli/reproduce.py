@@ -30,7 +30,8 @@ class _ReproduceOptions(ReproduceRequest, heading="How to run"):
 def reproduce_command(options: _ReproduceOptions) -> None:
     """Repeat what PAPER measured, and compare its numbers and claims with ours.
 
-    PAPER is clark2019, kovaleva2019 or kobayashi2020; of decoders olsson2022, wang2023 or wu2024.
+    PAPER is clark2019, kovaleva2019, kobayashi2020 or vig2019; of decoders olsson2022, wang2023 or
+    wu2024.
     Every table, figure and claim is a line with a verdict: it holds, it does not hold, these data
     cannot tell, or it is not asked, with what it needs and where to get it. A line that holds says
     whether it also holds in an untrained network. Data that are missing never stop the rest.

@@ -34,8 +34,8 @@ class ReproduceRequest(Loading, kw_only=False, heading="How to run"):
     """Which paper is compared with which model and data."""
 
     paper: str = argument(
-        "clark2019, kovaleva2019, kobayashi2020, olsson2022, wang2023, wu2024, or one of an "
-        "installed package.",
+        "clark2019, kovaleva2019, kobayashi2020, vig2019, olsson2022, wang2023, wu2024, or one of "
+        "an installed package.",
         reads=read_paper,
         metavar="PAPER",
     )

@@ -193,7 +193,7 @@ PACKAGE = "headscope.views"
 SCRIPTS = (
     "core.js", "places.js", "values.js", "colours.js", "sentences.js", "choices.js", "heads.js",
     "thumbnails.js", "model.js", "lines.js", "head.js", "matrix.js", "neuron_data.js",
-    "neuron_why.js", "neuron_paint.js", "neuron.js", "figure_paper.js",
+    "neuron_why.js", "neuron_paint.js", "neuron_all.js", "neuron.js", "figure_paper.js",
     "figure_lines.js", "figure_maps.js", "figure_neurons.js", "figure.js", "in_address.js",
     "page.js", "begin.js",
 )  # fmt: skip

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from headscope.claims.verdict import Outcome, Verdict, known, not_asked
+from headscope.core.results import Variable, labelled
 from headscope.papers.claim_engine import (
     TESTS,
     Bound,
@@ -21,7 +23,7 @@ from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths, middle
 from headscope.papers.zoo.outcome import _exceptions, how_many
 from headscope.papers.zoo.page import bound_words, cell
-from papers.zoo.trees import entropy, model_run, norms, surface
+from papers.zoo.trees import entropy, model_run, moved, norms, surface
 
 BY_NAME = {claim.key: claim for claim in CLAIMS}
 REST = BY_NAME["separator_middle"]
@@ -50,7 +52,7 @@ def as_asked(run) -> PaperRun:
 
 
 def test_every_claim_has_a_key_of_its_own_a_source_and_a_bound_with_a_source():
-    assert len(BY_NAME) == len(CLAIMS) == 28
+    assert len(BY_NAME) == len(CLAIMS) == 34
     for one in CLAIMS:
         assert one.bound.test in TESTS
         assert one.place
@@ -292,3 +294,39 @@ def test_a_network_without_training_is_judged_as_the_model_is():
     assert held_against(0.9, shuffled=0.1).beyond.holds
     assert held_against(0.4, shuffled=0.9).beyond.outcome is NOT_ASKED  # a claim that does not hold
     assert held_against(0.9).beyond.outcome is NOT_ASKED  # no control
+
+
+# --- neurons --------------------------------------------------------------------------------
+
+
+def neurons(rho, bag) -> xr.Dataset:
+    """Correlations [quantity, target] over heads, and how far all heads are a bag of words."""
+    variables = {
+        "rank_correlation": Variable(moved(rho), ("quantity", "target"), "ρ", "1", "made"),
+        "bag_of_words": Variable(moved(np.full((12, 2), bag)), ("layer", "head"), "b", "1", "made"),
+    }
+    targets = ("sep", "next", "previous", "own_segment")
+    return labelled(
+        variables, coords={"quantity": ("effective", "position_overlap"), "target": targets}
+    )
+
+
+def test_what_neurons_go_with_is_read_with_its_sign():
+    rho = [[-0.5, 0.4, 0.0, -0.6], [0.6, -0.05, 0.0, -0.3]]
+    looks = surface(sep=0.5, next=0.2)
+    run = model_run(surface=looks, neurons=neurons(rho, 0.4))
+    answers = {one.key: answer(one, run) for one in CLAIMS if one.key.startswith("neurons_")}
+    assert {key.removeprefix("neurons_"): one.outcome for key, one in answers.items()} == {
+        "sep_few": HOLDS,
+        "sep_fixed": HOLDS,
+        "bag_few": HOLDS,
+        "bag_fixed": FAILS,
+        "next_many": HOLDS,
+        "next_changing": FAILS,  # −0.05 is next to nothing
+    }
+    assert answers["neurons_sep_fixed"].measured.n == "24 heads"
+    single = model_run(surface=looks, neurons=neurons(rho, np.nan))
+    assert "one sentence" in answer(BY_NAME["neurons_bag_few"], single).verdict.needs
+    decoder = model_run(surface=looks, neurons=neurons(rho, np.nan), stack="decoder", sep="")
+    for key, lacks in (("next_many", "a decoder does not see"), ("sep_few", "no separator")):
+        assert lacks in answer(BY_NAME[f"neurons_{key}"], decoder).verdict.needs

@@ -6,16 +6,18 @@ How the number of a claim is read off a run stands in `measures`.
 from dataclasses import dataclass
 
 from headscope.claims.bibliography import SOURCES
-from headscope.claims.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, XIAO
+from headscope.claims.head_attention import NEXT
+from headscope.claims.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, VIG, XIAO
 from headscope.claims.verdict import SIGNIFICANT
 from headscope.papers import published
 from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim
+from headscope.papers.neuron_roles import BAG
 from headscope.papers.published import Published
 from headscope.papers.zoo import measures
 
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small
 MODERATE = 0.3  # Cohen 1988: a medium correlation
-REFERENCES = {name: SOURCES[name] for name in (CLARK, KOBAYASHI20, KOBAYASHI21, XIAO, COHEN)}
+REFERENCES = {name: SOURCES[name] for name in (CLARK, KOBAYASHI20, KOBAYASHI21, XIAO, VIG, COHEN)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,25 @@ def _relation(relation: FinderRelation) -> PaperClaim:
         "points",
         number="held-out accuracy of the best head less that of the best fixed offset",
         bound=Bound("above", 0.0, f"{OURS}: any advantage"),
+    )
+
+
+def _neurons(
+    key: str, text: str, quantity: str, target: str, sign: int, *, headline: str = ""
+) -> PaperClaim:
+    names = {"effective": "number of neurons", "position_overlap": "overlap between positions"}
+    looks = {BAG: "a bag of words of the own sentence", NEXT: "attention to the next token"}
+    looking = looks.get(target, "attention to the separator")
+    return PaperClaim(
+        f"neurons_{key}",
+        VIG,
+        text,
+        measures.over_heads(quantity, target, sign),
+        (),
+        "1",
+        number=f"ρ over heads of {looking} and {names[quantity]} (Spearman)",
+        bound=Bound(*(("above", NEGLIGIBLE) if sign > 0 else ("below", -NEGLIGIBLE)), COHEN),
+        headline=headline,
     )
 
 
@@ -283,6 +304,33 @@ GROUPS = (
                 "(AttnRes-N)",
                 bound=Bound("below", 0.5, f"{OURS}: less than half"),
                 headline="most of what leaves a layer’s attention block is the token itself",
+            ),
+        ),
+    ),
+    ClaimGroup(
+        "neurons",
+        "Neurons of query and key",
+        "",
+        (
+            _neurons("sep_few", "heads on the separator use few neurons", "effective", "sep", -1),
+            _neurons(
+                "sep_fixed",
+                "the same at every position",
+                "position_overlap",
+                "sep",
+                1,
+                headline="heads on the separator use the same neurons at every position, ρ > 0.1",
+            ),
+            _neurons("bag_few", "bags of words use few neurons", "effective", BAG, -1),
+            _neurons("bag_fixed", "the same at every position", "position_overlap", BAG, 1),
+            _neurons("next_many", "heads on the next token use many", "effective", NEXT, 1),
+            _neurons(
+                "next_changing",
+                "others at each position",
+                "position_overlap",
+                NEXT,
+                -1,
+                headline="heads on the next token use other neurons at each position, ρ < −0.1",
             ),
         ),
     ),

@@ -16,6 +16,7 @@ from headscope.core.accumulators import Float64, ratio
 from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
 from headscope.core.results import at, documents, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
+from headscope.papers import neuron_roles
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
 
 MODEL_RUN = "model"  # the one run that a claim of the zoo reads
@@ -198,6 +199,9 @@ def _correlation(run: PaperRun, variable: str, **choice: str) -> Measured:
     if variable not in run.results("norms"):
         raise Unmeasured("no frequency ranks in its run")
     return Measured(*run.stored("norms", variable, **choice), count=documents(run.tree))
+
+
+over_heads = reads(MODEL_RUN)(neuron_roles.over_heads)
 
 
 @reads(MODEL_RUN)

@@ -40,7 +40,9 @@ from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
 from headscope.run.store import Run, RunFolder, open_run
 from headscope.tasks.task_request import Loading
 
-ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency", "examples")
+ANALYSES = (
+    "surface", "entropy", "norms", "mixing", "divergence", "dependency", "neurons", "examples",
+)  # fmt: skip
 PATIENCE = 60.0  # seconds until a process that has helped sees the end of a run
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
 

@@ -30,7 +30,7 @@ function buildNeuron() {
   table.addEventListener("pointermove", (event) => event.pointerType !== "touch" && aimNeuron(neuronUnder(event)));
   table.addEventListener("pointerleave", () => aimNeuron(null));
   table.addEventListener("scroll", paintSeenRows, { passive: true });
-  const work = element("div", { id: "neuron-work" }, asks, tools, buildAnswer(), table, element("div", { class: "key", id: "neuron-key" }), note);
+  const work = element("div", { id: "neuron-work" }, asks, tools, buildAnswer(), table, element("div", { class: "key", id: "neuron-key" }), note, buildAllQueries());
   at("view-neuron").append(element("div", { id: "neuron-missing" }), work);
   new ResizeObserver(() => paintNeuron()).observe(at("view-neuron"));
   buildWhyHere();
@@ -68,6 +68,7 @@ function buildNeuronLists() {
 function buildQuery(text, index) {
   const option = element("div", { role: "option", tabindex: "-1" }, element("bdi", {}, legible(text)));
   option.classList.toggle("special", sideOf("query").special[index]);
+  markToken(option, "query", queryTokens(), index);
   option.addEventListener("click", () => ask(index));
   option.addEventListener("keydown", (event) => {
     const last = neuron.queries.length - 1;
@@ -91,6 +92,8 @@ function buildNeuronRow(text, index) {
   for (const name of numberColumns()) row.append(element("span", { role: "gridcell", class: `number ${name}` }));
   row.append(element("span", { role: "gridcell", class: "number weight" }, element("i"), element("span")));
   row.firstChild.classList.toggle("special", sideOf("key").special[index]);
+  markToken(row, "key", keyTokens(), index);
+  put(row.firstChild, "data-which", which(keyTokens(), index));
   row.addEventListener("click", () => chooseKey(index));
   row.addEventListener("focus", () => aimNeuron({ key: index, place: neuron.pointed?.place ?? null }));
   row.addEventListener("blur", (event) => at("neuron-table").contains(event.relatedTarget) || aimNeuron(null));
@@ -119,6 +122,7 @@ function buildNeuronHead() {
 
 function ask(query) {
   Object.assign(neuron, { query, key: null, pointed: null });
+  allQueries.kept = null;
   const index = places("query").findIndex((place) => place.members.includes(query));
   neuron.from = index < 0 ? null : { side: "query", index };
   change({ kept: neuron.from, pointed: null, cell: null });

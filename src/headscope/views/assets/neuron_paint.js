@@ -24,6 +24,7 @@ function paintNeuron() {
   showChosen();
   paintSeenRows();
   paintNeuronAim();
+  paintAllQueries();
   paintNeuronNotes();
   paintAnswer();
 }
@@ -53,17 +54,17 @@ const WEIGHT = 118;
 function fitNeuron() {
   const [table, room, d] = [at("neuron-table"), at("view-neuron").clientWidth, neuron.now.row.d];
   const narrow = room < 560;
-  const longest = Math.max(...keyTokens().map((text) => [...legible(text)].length));
-  const name = Math.min(Math.max(longest * 8 + 14, 56), narrow ? 84 : 128);
+  const longest = Math.max(...keyTokens().map((text, index) => [...legible(text)].length + 0.8 * which(keyTokens(), index).length));
+  const name = Math.min(Math.max(longest * 8 + 14, 56), narrow ? 84 : 144);
   const numbers = narrow ? 64 : NUMBER * numberColumns().length + WEIGHT;
   const gaps = narrow ? 24 : 10 * (numberColumns().length + 3) + 18;
   const wide = Math.max((room - name - numbers - gaps) / (narrow ? 1 : 2), 48);
   const cell = Math.min(Math.floor((wide / d) * devicePixelRatio) / devicePixelRatio, WIDEST);
   neuron.cell = cell >= 1 ? cell : wide / d;
-  table.classList.toggle("narrow", narrow);
+  for (const box of [table, at("all-panel")]) box.classList.toggle("narrow", narrow);
   table.classList.toggle("gridded", neuron.cell >= GRIDDED);
   const sizes = { name, number: NUMBER, weight: WEIGHT, cell: neuron.cell, strip: neuron.cell * d };
-  for (const [what, pixels] of Object.entries(sizes)) table.style.setProperty(`--${what}`, `${pixels}px`);
+  for (const box of [table, at("all-panel")]) for (const [what, pixels] of Object.entries(sizes)) box.style.setProperty(`--${what}`, `${pixels}px`);
   table.style.setProperty("--numbers", numberColumns().length);
 }
 
@@ -257,15 +258,21 @@ function scalingWords({ scaling }) {
 
 const tokenQuote = (tokens, index) => quotedText(legible(tokens[index]));
 
+// With which of several equal ones it is: ‘the’ (2nd of 3).
+function namedToken(tokens, index) {
+  const one = which(tokens, index);
+  return tokenQuote(tokens, index) + (one && ` (${one})`);
+}
+
 // What the cursor is on; read aloud.
 function neuronSentence() {
   if (!canWhy(state.layer, headNow())) return "The vectors of this head are not on this page.";
   if (!neuron.now) return "Unpacking…";
   const { row, key, order, sizes } = neuron.now;
-  const query = tokenQuote(queryTokens(), row.query);
+  const query = namedToken(queryTokens(), row.query);
   const index = neuron.pointed?.key ?? key;
   if (index === null) return `${query} is not among the sentences shown`;
-  const pair = `${query} → ${tokenQuote(keyTokens(), index)}`;
+  const pair = `${query} → ${namedToken(keyTokens(), index)}`;
   const place = neuron.pointed?.place ?? null;
   if (place === null) return `${pair}: score ${signed(row.score[index])}, weight ${row.weight[index].toFixed(4)}`;
   const one = order[place];

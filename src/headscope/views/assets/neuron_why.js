@@ -22,8 +22,8 @@ function paintAnswer() {
   at("neuron-answer").hidden = !neuron.told || key === null;
   if (at("neuron-answer").hidden) return;
   const rival = rivalOf(row, key);
-  const name = (index) => tokenQuote(keyTokens(), index);
-  at("neuron-question").textContent = `Why does ${tokenQuote(queryTokens(), row.query)} give ${name(key)} ${fourDigits(row.weight[key])}?`;
+  const name = (index) => namedToken(keyTokens(), index);
+  at("neuron-question").textContent = `Why does ${namedToken(queryTokens(), row.query)} give ${name(key)} ${fourDigits(row.weight[key])}?`;
   at("neuron-told").textContent = answerWords(row, key, rival, name);
   paintScores(row, key, rival);
   paintParts(row, key);
