@@ -174,6 +174,18 @@ def test_heads_are_named_for_their_fall_where_a_seed_needs_them(run):
     assert "L1·H2" not in said
 
 
+def test_a_change_where_every_seed_is_at_chance_says_so(run):
+    tree = run.tree.copy(deep=True)
+    data = tree["study"]
+    for name, value in (("", 0.9), ("_ci_low", 0.5), ("_ci_high", 1.0)):
+        data[f"mean_depth_correlation{name}"][:] = value
+    data["depth_p"][:] = 0.01
+    for learned in (1, 0):
+        data["learned"].loc[{"task": "mood"}] = learned
+        (said,) = (one for one in run_findings(tree) if one.startswith("Change of maps"))
+        assert ("on mood, where every seed is at chance, later layers" in said) == (not learned)
+
+
 def test_the_command_says_what_each_task_came_to(headscope, desk):
     done = headscope(
         "study", desk / "model", "--tasks", "mood", "--data", desk / "data", "--seeds", 1, *WORDS,

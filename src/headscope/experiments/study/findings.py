@@ -21,7 +21,7 @@ from headscope.experiments.study.terms import (
     tasks_of,
     variants_of,
 )
-from headscope.experiments.study.trainings import PLAIN, VARIANTS
+from headscope.experiments.study.trainings import PLAIN, RANDOM_LABELS, VARIANTS
 
 NAMED = 3  # heads that a sentence names
 
@@ -121,7 +121,9 @@ def layers_finding(run: Reading, variant: str) -> str:
             for name in ("depth", "gradient_norm")
         ]
         words = f"{_depth(depth, p[0])}, and {_gradients(gradient, p[1])}"
-        sentences.append(f"on {task_title(data, task)} {words}")
+        learned = data["learned"].sel(variant=variant, task=task).values.any()
+        chance = "" if learned or variant == RANDOM_LABELS else ", where every seed is at chance,"
+        sentences.append(f"on {task_title(data, task)}{chance} {words}")
     if not sentences:
         return ""
     before = "Change of maps with training" if variant == PLAIN else f"{capital(variant)}{kind}"
