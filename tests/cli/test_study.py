@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import headscope as hs
@@ -78,6 +79,15 @@ def test_changes_are_those_of_compare_and_of_the_record(run, desk):
     )
     own = run["study"].sel(variant="plain", task="mood", seed=0)
     np.testing.assert_allclose(own.map_change, alone["similarity"].map_change, atol=1e-6)
+    sides = {"before": "before", "after": "after", "change": "difference"}
+    for name, side in sides.items():
+        for end in ("", "_ci_low", "_ci_high"):
+            numbers = own[f"feature_{name}{end}"].sel(quantity="entropy.entropy.all")
+            other = alone["change"][f"model_{side}{end}"].sel(quantity="entropy.entropy.all")
+            np.testing.assert_allclose(numbers, other, atol=1e-6)
+    every = run["study"].sel(variant="plain", task="mood")
+    mean = every.feature_change.mean("seed")
+    np.testing.assert_allclose(every.mean_feature_change, mean, atol=1e-12)
     record = json.loads((place / "finetuned.json").read_text("utf-8"))
     layers = [row for row in record["layers"] if row["layer"] is not None]
     for name in ("gradient_norm", "relative_change"):
@@ -116,6 +126,10 @@ def test_the_page_is_drawn_again_from_results_and_the_doctor_finds_no_fault(run,
     for name in ("study_scores.svg", "study_heads.png", "study_change.svg"):
         assert (folder / "figures" / name).is_file()
     assert (folder / "tables/study.csv").is_file()
+    features = pd.read_csv(folder / "tables/study_features.csv")
+    assert "Before and after" in page
+    assert set(features.task) == {"mood", "sts-b"}
+    assert {"before", "after", "change_ci_low"} <= set(features.columns)
     done = headscope("doctor", folder)
     assert done.code == 0, done.out
     assert "BAD" not in done.out

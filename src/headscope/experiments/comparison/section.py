@@ -44,16 +44,9 @@ OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 def numbers_table(run: Reading) -> Table | None:
     """Every number that questions compare: means of both models, and how many heads changed."""
     change = findings.changes(run)
-    keys = change["quantity"].values.tolist()
-    compared = {one.name: one.compared for one in questions() if one.compared}
-    unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
-    if "surface.attention.cls" in keys:  # it is the first token
-        unwanted.append("surface.attention.first")
-    wanted = np.array([not key.startswith(tuple(unwanted)) for key in keys])
     groups = [
-        Rows(_rows(change.isel(quantity=there)), title)
-        for name, title in compared.items()
-        if (there := wanted & (change["analysis"].values == name)).any()
+        Rows(_rows(change.sel(quantity=keys)), title)
+        for title, keys in compared_numbers(change["quantity"].values.tolist()).items()
     ]
     columns = [
         Column("Number"),
@@ -70,6 +63,36 @@ def numbers_table(run: Reading) -> Table | None:
         f"paired; {run.over()}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None
+
+
+def compared_numbers(keys: list[str]) -> dict[str, list[str]]:
+    """The keys of numbers that tables of two models show, by the title of their question."""
+    compared = {one.name: one.compared for one in questions() if one.compared}
+    unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
+    if "surface.attention.cls" in keys:  # it is the first token
+        unwanted.append("surface.attention.first")
+    wanted = [key for key in keys if not key.startswith(tuple(unwanted))]
+    every = {
+        title: [key for key in wanted if key.partition(".")[0] == name]
+        for name, title in compared.items()
+    }
+    return {title: some for title, some in every.items() if some}
+
+
+def change_cells(
+    label: str, unit: str, before: Estimate, after: Estimate, difference: Estimate
+) -> list[Cell]:
+    """A number of two models: its name, both, and the difference; of shares in points."""
+    is_share = unit == "probability"
+    name = label if is_share or not unit_label(unit) else f"{label} ({unit_label(unit)})"
+    write = share if is_share else measured
+    text, _, interval = points(difference).partition(" ")
+    return [
+        Cell(capital(name)),
+        write(*at(before)),
+        write(*at(after)),
+        Cell(text, interval) if is_share else measured(*at(difference)),
+    ]
 
 
 def examples_table(run: Reading) -> Table | None:
@@ -101,16 +124,9 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
         if not np.isfinite(difference.value):
             continue
         unit, label = str(row["unit"].values), printable(row["label"].values)
-        is_share = unit == "probability"
-        name = label if is_share or not unit_label(unit) else f"{label} ({unit_label(unit)})"
-        write = share if is_share else measured
-        text, _, interval = points(difference).partition(" ")
         rows.append(
             [
-                Cell(capital(name)),
-                write(*at(before)),
-                write(*at(after)),
-                Cell(text, interval) if is_share else measured(*at(difference)),
+                *change_cells(label, unit, before, after, difference),
                 Cell(str(int(row["rose"]))),
                 Cell(str(int(row["fell"]))),
             ]

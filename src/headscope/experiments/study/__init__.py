@@ -45,6 +45,7 @@ STUDY = Question(
             id="change-of-maps",
             heading="Which heads change?",
             text="Each checkpoint and its start read the same examples.",
+            tables=("section:features_table",),
             columns=3,
         ),
         PicturePlan(
@@ -74,5 +75,6 @@ STUDY = Question(
     labels="terms:LABELS",
     marks="terms:MARKS",
     findings=("findings:study_findings",),
+    tables="features:tables",
     shown={"first": ("mean_effect", "loss_needed_share", "mean_map_change")},
 )

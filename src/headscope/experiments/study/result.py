@@ -4,6 +4,7 @@ score_before, score_after [variant, task, seed]   learned: whether surely above 
 effect, loss_effect [task, seed, layer, head]      without the head, of plain trainings
 mean_effect, needed_share, … [layer, head, task]   over the seeds that learned the task
 map_change [variant, task, seed, layer, head]      and by layer, beside gradients and weights
+feature_before, … [variant, task, seed, quantity]  numbers of all heads, before and after
 gain… [task, seed]                                 of each seed's best head to switch off
 """
 
@@ -38,6 +39,7 @@ from headscope.experiments.ablation.effects import (
 )
 from headscope.experiments.ablation.settings import REPLACEMENTS
 from headscope.experiments.comparison.similarity import chance_of
+from headscope.experiments.study.features import feature_variables
 from headscope.experiments.study.gains import HeadGain, gains
 from headscope.experiments.study.over_seeds import (
     absent,
@@ -103,7 +105,9 @@ class StudyParts:
 
 def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: int) -> xr.Dataset:
     """The group `study` of finished trainings."""
-    variables = _scores(parts) | _changes(parts)
+    every = [some for *_, some in parts.every()]
+    numbers, named = feature_variables(every, len(parts.variants), len(parts.tasks))
+    variables = _scores(parts) | _changes(parts) | numbers
     replacements = [name for name in REPLACEMENTS if name != replacement]
     columns: dict[str, list[Estimate]] = {}
     for task in parts.tasks:
@@ -125,13 +129,17 @@ def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: 
         "task": list(map(printable, parts.tasks)),
         "seed": parts.seeds,
         "replacement": replacements,
+        "quantity": named["quantity"],
     }
     dataset = labelled(variables, coords=coords)
     of_tasks = {
         "metric": [task.metrics[0] for task in parts.tasks.values()],
         "examples": [len(parts.labels[name]) for name in parts.tasks],
     }
-    return dataset.assign_coords({name: ("task", few) for name, few in of_tasks.items()})
+    of_features = {name: ("quantity", named[name]) for name in ("label", "unit")}
+    return dataset.assign_coords(
+        {name: ("task", few) for name, few in of_tasks.items()} | of_features
+    )
 
 
 def _stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:

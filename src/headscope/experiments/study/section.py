@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from headscope.claims.reading import Reading
+from headscope.core.display import printable
 from headscope.core.results import at, estimate, model_name
 from headscope.core.wording import MISSING, capital
 from headscope.experiments.ablation.terms import change_text, metric_name, points_text
+from headscope.experiments.comparison.section import change_cells, compared_numbers
+from headscope.experiments.study.features import feature_ends
 from headscope.experiments.study.findings import counted, share_text, study_findings
 from headscope.experiments.study.terms import (
     TOGETHER,
@@ -138,6 +141,26 @@ def _change(about: Any, three: tuple[float, float, float]) -> Cell:
         return Cell(MISSING)
     text, _, interval = change_text(about, *three).replace(" points", "").partition(" ")
     return Cell(text, interval)
+
+
+def features_table(run: Reading) -> Table | None:
+    """Every number before and after the plain trainings, mean over all heads and over seeds."""
+    data, groups = run.data, list[Rows]()
+    for task in tasks_of(data):
+        choice, rows = {"variant": PLAIN, "task": task}, list[list[Cell]]()
+        for key in sum(compared_numbers(data["quantity"].values.tolist()).values(), list[str]()):
+            before, after, change = feature_ends(run, key, **choice)
+            label, unit = (str(data[name].sel(quantity=key).values) for name in ("label", "unit"))
+            if np.isfinite(change.value):
+                rows.append(change_cells(printable(label), unit, before, after, change))
+        groups.append(Rows(rows, task_title(data, task)))
+    columns = [Column("Number"), Column("Before"), Column("After"), Column("Change")]
+    caption = (
+        "Plain trainings, mean over all heads and seeds: attention in per cent, its changes in "
+        f"percentage points, read on dev by both models. {OVER}, not corrected for the rows. All "
+        "trainings: tables/study_features."
+    )
+    return Table("Before and after", columns, groups, caption) if groups else None
 
 
 def layers_table(run: Reading) -> Table | None:

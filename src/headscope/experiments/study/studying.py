@@ -25,6 +25,7 @@ from headscope.experiments.comparison.comparing import comparison_run
 from headscope.experiments.comparison.paired_inputs import task_corpus
 from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.finetune.teaching import Record, check_installed, teach
+from headscope.experiments.study import features
 from headscope.experiments.study.gains import best_head
 from headscope.experiments.study.result import MEASURES, StudyParts, study_result
 from headscope.experiments.study.terms import TOGETHER
@@ -201,7 +202,7 @@ class _StudyRun:
         """What `compare` says of the model before and after a training."""
         request = self.plan.request
         settings = Settings(
-            analyses=("examples",),  # and no other: maps are compared in any case
+            analyses=features.ANALYSES,  # maps are compared in any case
             max_length=request.max_length,
             replicates=request.replicates,
             seed=request.seed,
@@ -222,6 +223,7 @@ class _StudyRun:
         cosine = [similar[f"layer_cosine{end}"].values for end in ("", "_ci_high", "_ci_low")]
         nothing = np.full(layers, np.nan)
         return {
+            **features.feature_state(run["change"]),
             "map_change": np.stack(ends),  # [end, layer, head]
             "layer_map_change": 1 - np.stack(cosine),  # [end, layer]
             # Of a training without a record some are not there.
