@@ -354,8 +354,9 @@ def test_every_call_and_option_of_the_pages_for_others_is_there(page: str) -> No
     assert len(shown) >= 12
     calls = {id(n.func): n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Call)}
     for name in (n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Attribute)):
-        of_view = ast.unparse(name.value) != "hs"
-        target = methods[name.attr] if of_view else getattr(hs, name.attr)
+        where = {"hs": hs, "hs.prompts": hs.prompts}.get(ast.unparse(name.value))
+        of_view = where is None
+        target = methods[name.attr] if where is None else getattr(where, name.attr)
         if called := calls.get(id(name)):
             given = [None] * (of_view + len(called.args))
             inspect.signature(target).bind(*given, **{k.arg: k.value for k in called.keywords})

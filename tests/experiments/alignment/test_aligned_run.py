@@ -190,8 +190,8 @@ def test_lines_read_the_numbers_of_the_run(lines, translator, gold):
 
 def test_pages_show_the_error_rates_by_layer(lines, desk):
     page = (desk / "out/report.html").read_text("utf-8")
-    assert "Layers: the word read (AWI)" in page
-    assert (desk / "out/figures/alignment-alignment.svg").is_file()
+    assert "Layers: AWI" in page
+    assert (desk / "out/figures/alignment-by-layer-and-by-head.svg").is_file()
     own = open_run(desk / "out/runs/alignment").report().read_text("utf-8")
     assert "How well cross-attention aligns words in" in own
     assert "Error rates of word alignment" in own

@@ -152,6 +152,8 @@ _WIDTHS = 10  # numbers of a token alive at once, in widths of the model; feed-f
 def value_zeroing(layer: LayerView, batch: Batch) -> torch.Tensor:
     """[example, query, key] 1 - cos, 0 … 2; 0 where a query attends to the key in no head."""
     assert layer.values is not None
+    # Products of one copy and of several may differ in their last bits, by the processor.
+    rounding = (4 * torch.finfo(layer.values.dtype).eps) ** 2
     changes = torch.zeros_like(layer.attention[:, 0])  # [example, query, key]
     for example, tokens in enumerate(batch.lengths.tolist()):
         values = layer.values[example]  # [head, key, dim]
@@ -164,6 +166,7 @@ def value_zeroing(layer: LayerView, batch: Batch) -> torch.Tensor:
             other = _direction(run_again(layer, example=example, values=zeroed))
             # ½‖a - b‖² of unit vectors is 1 - cos, without taking two numbers near 1 apart.
             gone = (other - whole).square().sum(-1) / 2  # [copy, query]
+            gone[gone < rounding] = 0
             changes[example, :, start : start + len(zeroed)] = gone.T.to(changes.dtype)
     return changes.where(layer.attention.amax(1) > 0, 0.0)
 

@@ -1,6 +1,6 @@
 // Do the same neurons make every query look where it looks, or others? All queries at once: what
 // each neuron adds to the score of one key, position by position.
-const allQueries = { stack: null, of: "", rows: [], fixed: null, kept: null, turn: 0 };
+const allQueries = { data: null, stack: null, of: "", rows: [], fixed: null, kept: null, turn: 0 };
 const SET = 8; // the set of the measure `position_overlap`
 
 function buildAllQueries() {
@@ -15,8 +15,8 @@ function buildAllQueries() {
 }
 
 function buildAllRows() {
-  if (allQueries.stack === state.stack) return;
-  Object.assign(allQueries, { stack: state.stack, of: "", kept: null });
+  if (allQueries.data === data && allQueries.stack === state.stack) return; // a live page reads other texts
+  Object.assign(allQueries, { data, stack: state.stack, of: "", kept: null });
   const names = (axis, tokens) => element("div", { class: `names of-${axis}` }, ...tokens.map((_, index) => {
     const name = element("span", { "data-token": index }, element("bdi", {}, legible(tokens[index])));
     name.classList.toggle("special", sideOf(axis).special[index]);
@@ -73,7 +73,7 @@ function overlapOfAll(rows) {
       pairs += 1;
     }
   });
-  return pairs ? sum / pairs : NaN;
+  return pairs ? sum / pairs : null;
 }
 
 function chanceOverlap(d) {
@@ -122,7 +122,7 @@ function paintAllCells(order, d) {
 function paintAllNote(fixed, d) {
   const [here, chance] = [overlapOfAll(allQueries.rows), chanceOverlap(d)];
   const size = Math.min(SET, d);
-  const same = Number.isNaN(here) ? "" : `The ${size} largest neurons of two queries overlap by ${here.toFixed(2)} here, mean over all pairs; by chance ${chance.toFixed(2)}, and 1 if they are the same everywhere. `;
+  const same = here === null ? "" : `The ${size} largest neurons of two queries overlap by ${here.toFixed(2)} here, mean over all pairs; by chance ${chance.toFixed(2)}, and 1 if they are the same everywhere. `;
   const towards = fixed === null ? "the key that it gives most" : namedToken(keyTokens(), fixed);
   at("all-panel").setAttribute("aria-label", `All queries, neuron by neuron, towards ${towards}. ${same}`);
   at("all-note").textContent = `${same}Blue adds to the score, vermillion takes away; full colour is the largest neuron of each row. Lines lead to ${towards}, the darker the larger the weight. Pointing at a row chooses the query, a click keeps it.`;
