@@ -17,7 +17,7 @@ from headscope.analyses.dependency.relation_heads import (
 )
 from headscope.claims.caption_words import clipped
 from headscope.claims.head_attention import NEXT
-from headscope.claims.verdict import Outcome, above, below
+from headscope.claims.verdict import above, below
 from headscope.core.accumulators import finite_mean
 from headscope.core.results import Floats, at, best_places, shape
 from headscope.core.wording import percent, with_ends
@@ -26,7 +26,7 @@ from headscope.draw.panel import Panel
 from headscope.draw.style import DOUBLE, color
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
-from headscope.papers.plates import Cell, Plate, PlatePanel, shown
+from headscope.papers.plates import Plate, PlateCell, PlatePanel, shown
 from headscope.papers.quantities import PaperRun, PaperRuns, Unmeasured
 
 ROW = 8.5  # points between the tokens of a column
@@ -255,20 +255,17 @@ def first_and_last(runs: PaperRuns) -> str:
     if gaps.shape[1] < 3 or not np.isfinite(gaps[0, [1, -1]]).all():
         return ""
     near, far, more = (run.interval(x) for x in (gaps[:, 1], gaps[:, -1], gaps[:, -1] - gaps[:, 1]))
-    unlike, alike = above(*at(more)), below(*at(more))
     numbers = (
         f"their heads differ by {with_ends(*at(far), 3)} nats, those of neighbouring layers by "
         f"{with_ends(*at(near), 3)} (difference {with_ends(*at(more), 3)})"
     )
-    said = {
-        unlike.outcome: "No: heads of the first and the last layer are less alike than those of "
-        "neighbouring layers",
-        alike.outcome: "Yes: heads of the first and the last layer are even more alike than those "
-        "of neighbouring layers",
-    }
-    cannot = "Cannot tell whether they are less alike, or more, than neighbouring layers"
-    words = said.get(Outcome.HOLDS, cannot)
-    return f"Are the first and the last layer similar? {words}: {numbers}."
+    both = "the first and the last layer"
+    words = "Cannot tell whether they are less alike, or more, than neighbouring layers"
+    if above(*at(more)).holds:
+        words = f"No: heads of {both} are less alike than those of neighbouring layers"
+    elif below(*at(more)).holds:
+        words = f"Yes: heads of {both} are even more alike than those of neighbouring layers"
+    return f"Are {both} similar? {words}: {numbers}."
 
 
 MORE = Plate(
@@ -294,7 +291,7 @@ def _of_specials(at_panel: int, title: str, target: str) -> PlatePanel:
     return replace(panel, draw=draw)
 
 
-def _table_1() -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+def _table_1() -> tuple[tuple[str, tuple[PlateCell, ...]], ...]:
     rows = []
     for relation, head, _, baseline, offset, _, other in language.TABLE_1:
         own, name = f"table1-{relation}", "All" if relation == "all" else relation

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from headscope.core.results import estimate
 from headscope.draw import marks
 from headscope.draw.panel import Panel
-from headscope.papers.plates import Cell, Plate, PlatePanel, shown
+from headscope.papers.plates import Plate, PlateCell, PlatePanel, shown
 from headscope.papers.quantities import PaperRun, Unmeasured
 
 APART = 0.19  # layers between the marks of two categories
@@ -52,7 +52,7 @@ def _draw_heads(run: PaperRun, variable: str, label: str, axes: Axes) -> None:
     marks.legend(axes, entries)
 
 
-def _table_1() -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+def _table_1() -> tuple[tuple[str, tuple[PlateCell, ...]], ...]:
     letters = ("μ", "σ", "CV", "largest", "smallest")
     return tuple(
         (name, tuple((f"table1-{key}-{letter}", "number", "") for letter in letters[:known]))

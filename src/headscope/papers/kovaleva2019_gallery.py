@@ -21,8 +21,18 @@ from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel
 from headscope.draw.rows import rows_height
 from headscope.draw.style import DOUBLE, color
+from headscope.experiments.comparison.findings import map_change
 from headscope.papers.kovaleva2019_tasks import COLUMNS, NAMES, TABLE_1, TASKS
-from headscope.papers.plates import Plate, PlatePanel, all_of, by_task, panels_of, short, shown
+from headscope.papers.plates import (
+    Plate,
+    PlateCell,
+    PlatePanel,
+    all_of,
+    by_task,
+    panels_of,
+    short,
+    shown,
+)
 from headscope.papers.quantities import PaperRun, Unmeasured
 
 SHADE = 0.75  # of the scale of a map: its largest weight is drawn as dark
@@ -86,8 +96,7 @@ def _draw_classes(run: PaperRun, axes: Axes) -> None:
 
 
 def _change(run: PaperRun) -> Estimate:
-    cosine = estimate(run.results("similarity"), "cosine").map(lambda part: 1 - part)
-    return Estimate(cosine.value, cosine.high, cosine.low)
+    return map_change(run.results("similarity"), "cosine")
 
 
 def _to(target: str) -> Callable[[PaperRun], Estimate]:
@@ -151,7 +160,7 @@ def _without_layer(run: PaperRun, title: str) -> Panel:
     return replace(panels_of(run, "ablation")[1], title=title)
 
 
-def _table_1() -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
+def _table_1() -> tuple[tuple[str, tuple[PlateCell, ...]], ...]:
     return tuple(
         (
             f"{NAMES[task]}, {words}",

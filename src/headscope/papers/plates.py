@@ -15,7 +15,7 @@ from headscope.papers.quantities import PaperRun, PaperRuns, Unmeasured
 
 # The key of a claim; what of it: "number", "detail" the first words beside it, or "both"; and what
 # the paper has, "": the published number.
-Cell = tuple[str, str, str]
+PlateCell = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Plate:
     columns: int = 1
     height: float = 0.72
     heads: tuple[str, ...] = ()
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...] = ()
+    rows: tuple[tuple[str, tuple[PlateCell, ...]], ...] = ()
     answer: Callable[[PaperRuns], str] | None = None
 
     @property

@@ -121,6 +121,12 @@ def heads_finding(run: Reading) -> str:
     )
 
 
+def map_change(similarity: xr.Dataset, variable: str) -> Estimate:
+    """1 − cosine of maps; the interval is turned round."""
+    cosine = estimate(similarity, variable).map(lambda part: 1 - part)
+    return Estimate(cosine.value, cosine.high, cosine.low)
+
+
 def depth_finding(run: Reading) -> str:
     """Whether the last layers changed most; '' where there are too few layers to say."""
     if "last_change" not in run.data:

@@ -28,7 +28,13 @@ from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.comparison import findings
-from headscope.experiments.comparison.findings import base_name, control_words, points, tuned_name
+from headscope.experiments.comparison.findings import (
+    base_name,
+    control_words,
+    map_change,
+    points,
+    tuned_name,
+)
 from headscope.page.sections import OpeningPlan
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, rows_table, share
 
@@ -165,7 +171,7 @@ def panels(run: Reading) -> list[Panel]:
     by_layer, js = partial(_by_layer, run, heads=True), estimate(similarity, "js")
     titles = {"cosine": "Change of maps, 1 − cosine", "cosine_padded": "1 − cosine of padded maps"}
     here = {
-        title: _change(similarity, name) for name, title in titles.items() if name in similarity
+        title: map_change(similarity, name) for name, title in titles.items() if name in similarity
     }
     cosines = [
         grid_panel(title, parts.value, run.names, parts=parts) for title, parts in here.items()
@@ -221,12 +227,6 @@ def training_caption(run: Reading) -> str:
     )
 
 
-def _change(similarity: xr.Dataset, variable: str) -> Estimate:
-    """1 − cosine; its interval is turned around."""
-    cosine = estimate(similarity, variable).map(lambda part: 1 - part)
-    return Estimate(cosine.value, cosine.high, cosine.low)
-
-
 def _top(*lines: Estimate) -> float:
     return max(float(np.nanmax(np.fmax(one.high, one.value), initial=0)) for one in lines)
 
@@ -237,9 +237,9 @@ def _layer_line(axes: Axes, layers: Estimate, word: str, names: HeadNames) -> No
 
 
 def _by_layer(run: Reading, axes: Axes, *, heads: bool) -> None:
-    layers = highest = _change(run.data, "layer_cosine")
+    layers = highest = map_change(run.data, "layer_cosine")
     if heads:
-        highest = _change(run.data, "cosine")
+        highest = map_change(run.data, "cosine")
         marks.head_scatter(axes, highest, "other")
     _layer_line(axes, layers, "all", run.names)
     marks.value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)

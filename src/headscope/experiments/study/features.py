@@ -14,7 +14,7 @@ from headscope.claims.reading import Reading
 from headscope.core.accumulators import Array, Float64
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Variable, at, estimate
-from headscope.experiments.study.over_seeds import estimated_mean
+from headscope.experiments.study.over_seeds import estimated_mean, stacked
 from headscope.run.shard_files import State
 
 ANALYSES = ("surface", "entropy", "norms")
@@ -57,21 +57,20 @@ def feature_variables(
     variables = dict[str, Variable]()
     for place, (name, (_, words)) in enumerate(SIDES.items()):
         sides = every[:, :, place]  # [variant · task, seed, end, quantity]
-        means = [estimated_mean([Estimate(*ends) for ends in some]) for some in sides]
-        each = Estimate(*np.moveaxis(sides, 2, 0))
-        mean = Estimate(
-            *(np.stack([getattr(one, end) for one in means]) for end in ("value", "low", "high"))
+        seeds = [[Estimate(*ends) for ends in some] for some in sides]
+        each = stacked([one for some in seeds for one in some], *leading, sides.shape[1])
+        mean = stacked([estimated_mean(some) for some in seeds], *leading)
+        what = f"mean over heads of a number {words}"
+        variables[f"feature_{name}"] = Variable(each, GRID, what, "1", "headscope", tidy=False)
+        variables[f"mean_feature_{name}"] = Variable(
+            mean,
+            (*GRID[:2], GRID[3]),
+            f"{what}, mean over seeds",
+            "1",
+            "headscope",
+            "seeds and examples",
+            tidy=False,
         )
-        for start, one, over, said in (
-            ("", each, "", words),
-            ("mean_", mean, "seeds and examples", f"{words}, mean over seeds"),
-        ):
-            dims = GRID if not start else (*GRID[:2], GRID[3])
-            shaped = one.map(lambda end: end.reshape(*leading, *end.shape[1:]))
-            what = f"mean over heads of a number {said}"
-            variables[f"{start}feature_{name}"] = Variable(
-                shaped, dims, what, "1", "headscope", over, tidy=False
-            )
     labels, units = ([pair[at] for pair in named.values()] for at in (0, 1))
     return variables, {"quantity": list(named), "label": labels, "unit": units}
 

@@ -39,6 +39,18 @@ def absent(*shape: int) -> Estimate:
     return without_interval(np.full(shape, np.nan))
 
 
+def stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:
+    """Estimates as one, with leading dimensions."""
+    return Estimate(
+        *(
+            np.stack([np.asarray(getattr(cell, part), np.float64) for cell in cells]).reshape(
+                *leading, *np.shape(cells[0].value)
+            )
+            for part in ("value", "low", "high")
+        )
+    )
+
+
 def with_seeds(
     values: Float64, down: Float64 | float = 0.0, up: Float64 | float = 0.0, bounds: Bounds = ANY
 ) -> Estimate:

@@ -46,6 +46,7 @@ from headscope.experiments.study.over_seeds import (
     estimated_mean,
     paired_mean,
     replication,
+    stacked,
     with_seeds,
 )
 from headscope.experiments.study.terms import TOGETHER
@@ -115,7 +116,7 @@ def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: 
             columns.setdefault(name, []).append(one)
     grid, of_seed = ("layer", "head"), ("task", "seed")
     for name, (words, dims, over) in _EFFECTS.items():
-        several = _stacked(columns[name], len(parts.tasks))
+        several = stacked(columns[name], len(parts.tasks))
         sizes = {"grid": (*grid, "task"), "seed grid": (*of_seed, *grid), "seed": of_seed}
         sizes |= {"task": ("task",), "replaced": (*of_seed, "replacement")}
         sizes |= {"task replaced": ("task", "replacement")}
@@ -142,18 +143,6 @@ def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: 
     )
 
 
-def _stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:
-    """Estimates as one, with leading dimensions."""
-    return Estimate(
-        *(
-            np.stack([np.asarray(getattr(cell, part), np.float64) for cell in cells]).reshape(
-                *leading, *np.shape(cells[0].value)
-            )
-            for part in ("value", "low", "high")
-        )
-    )
-
-
 def _ends(array: Array) -> Estimate:
     """An estimate of [end, *cell]: value, low, high."""
     return Estimate(*(np.asarray(end, np.float64) for end in array))
@@ -166,7 +155,7 @@ def _scores(parts: StudyParts) -> dict[str, Variable]:
     dims, sizes = ("variant", "task", "seed"), (len(parts.variants), len(parts.tasks), -1)
     states = [(task, state) for _, task, some in parts.every() for state in some]
     before, after = (
-        _stacked([_ends(state["scores"][at]) for _, state in states], *sizes) for at in (0, 1)
+        stacked([_ends(state["scores"][at]) for _, state in states], *sizes) for at in (0, 1)
     )
     knows = np.array([parts.learned(*each) for each in states], np.float64).reshape(sizes)
     chance = np.concatenate([parts.each(PLAIN, task)[0]["chance"] for task in parts.tasks])
@@ -187,8 +176,8 @@ def _changes(parts: StudyParts) -> dict[str, Variable]:
         ("layer_map_change", ("layer",), "1 - cosine of the maps, mean over heads"),
     ):
         seeds = [[_ends(state[name]) for state in some] for some in every]
-        each = _stacked([one for some in seeds for one in some], *leading, len(parts.seeds))
-        mean = _stacked([estimated_mean(some, POSITIVE) for some in seeds], *leading)
+        each = stacked([one for some in seeds for one in some], *leading, len(parts.seeds))
+        mean = stacked([estimated_mean(some, POSITIVE) for some in seeds], *leading)
         variables[name] = Variable(each, (*dims, "seed", *more), words, "1", SOURCE)
         said, of_mean = f"{words}, mean over seeds", (*dims, *more)
         if name == "map_change":  # of plain trainings alone, which come first: a number per head
@@ -203,7 +192,7 @@ def _changes(parts: StudyParts) -> dict[str, Variable]:
         values = np.stack([np.stack([state[name] for state in some]) for some in every])
         values = values if layer else values[..., 0]  # [variant*task, seed, *layer]
         shaped = values.reshape(*leading, *values.shape[1:])
-        mean = _stacked([with_seeds(one, bounds=bounds) for one in values], *leading)
+        mean = stacked([with_seeds(one, bounds=bounds) for one in values], *leading)
         variables[name] = Variable(shaped, (*dims, "seed", *layer), words, "1", OURS)
         said = f"{words}, mean over seeds"
         variables[f"mean_{name}"] = Variable(mean, (*dims, *layer), said, "1", OURS, "seeds")
@@ -284,8 +273,8 @@ def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dic
 
     scores, losses = [one.difference for one in some], [one.loss_difference for one in some]
     of_seeds = {
-        "effect": _stacked([shaped(one.difference) for one in every], len(every)),
-        "loss_effect": _stacked([shaped(one.loss_difference) for one in every], len(every)),
+        "effect": stacked([shaped(one.difference) for one in every], len(every)),
+        "loss_effect": stacked([shaped(one.loss_difference) for one in every], len(every)),
         "mean_effect": mean(
             scores, partial(paired_mean, interval=difference_estimate, bounds=DIFFERENCE)
         ),
@@ -324,7 +313,7 @@ def _gains(best: Sequence[HeadGain], there: Sequence[int], seeds: int) -> dict[s
         cells = [absent(*shape) for _ in range(seeds)]
         for at, one in zip(there, few, strict=True):
             cells[at] = one
-        out[name] = _stacked(cells, seeds)
+        out[name] = stacked(cells, seeds)
         if name == "best_unit":
             continue
         if name in ("gain_half", "gain_beside"):  # without an interval over examples

@@ -153,7 +153,8 @@ def features_table(run: Reading) -> Table | None:
             label, unit = (str(data[name].sel(quantity=key).values) for name in ("label", "unit"))
             if np.isfinite(change.value):
                 rows.append(change_cells(printable(label), unit, before, after, change))
-        groups.append(Rows(rows, task_title(data, task)))
+        if rows:
+            groups.append(Rows(rows, task_title(data, task)))
     columns = [Column("Number"), Column("Before"), Column("After"), Column("Change")]
     caption = (
         "Plain trainings, mean over all heads and seeds: attention in per cent, its changes in "

@@ -47,15 +47,13 @@ function which(tokens, index) {
   return alike.length > 1 ? `${place}${ending} of ${alike.length}` : "";
 }
 
-// Of each query: its key, and what each neuron adds to that key's score beyond the mean key's.
+// Of each query: its key, and what each neuron adds to that key's score beyond the other keys'.
 function partsOfAll(layer, head, fixed) {
   return count(queryTokens().length).map((query) => {
     const row = neuronRow(layer, head, query);
     const keys = row.seen.filter((key) => tokensShown(query, key));
     const key = fixed === null ? keys.reduce((best, other) => (best < 0 || row.weight[other] > row.weight[best] ? other : best), -1) : keys.includes(fixed) ? fixed : -1;
-    const mean = new Float64Array(row.d);
-    for (const other of row.seen) for (let one = 0; one < row.d; one += 1) mean[one] += row.k[other * row.d + one] / row.seen.length;
-    const parts = mean.map((value, one) => (key < 0 ? 0 : row.scaling * row.q[one] * (row.k[key * row.d + one] - value)));
+    const parts = key < 0 ? new Float64Array(row.d) : neuronParts(row, key);
     const sizes = parts.map(Math.abs);
     const least = Math.max([...sizes].sort((a, b) => b - a)[Math.min(SET, row.d) - 1], Number.MIN_VALUE);
     return { key, weight: row.weight[key] ?? 0, parts, most: Math.max(...sizes), set: count(row.d).filter((one) => sizes[one] >= least) };
