@@ -85,6 +85,14 @@ def test_without_runs_all_panels_are_grey():
     assert short("needs norms: https://x.example") == "needs norms"
 
 
+def test_a_head_of_figure_1_is_the_one_with_most_and_its_share_stands_above_it(whole):
+    run = PaperRuns({"surface": Run(whole.tree, whole.manifest)}).run("surface")
+    share = estimate(whole.tree["surface"].dataset, "attention", target="sep").value
+    layer, head = np.unravel_index(np.nanargmax(share), share.shape)
+    title = plate("clark2019", "Figure 1").panels[2].draw(run).title
+    assert title == f"L{layer + 1}·H{head + 1} attends to [SEP]: {100 * share.max():.0f} %"
+
+
 def test_a_line_of_figure_2_is_the_mean_of_the_heads(whole):
     runs = PaperRuns({"surface": Run(whole.tree, whole.manifest)})
     panel = plate("clark2019", "Figure 2").panels[0]

@@ -20,7 +20,7 @@ from headscope.claims.head_attention import NEXT
 from headscope.claims.verdict import above, below
 from headscope.core.accumulators import finite_mean
 from headscope.core.results import Floats, at, best_places, shape
-from headscope.core.wording import percent, with_ends
+from headscope.core.wording import fixed, percent, with_ends
 from headscope.draw import marks
 from headscope.draw.panel import Panel
 from headscope.draw.style import DOUBLE, color
@@ -83,6 +83,8 @@ def _example(what: str, target: str, head: tuple[int, int], sign: str = "") -> P
         if target == "entropy" and not run.beside.own:  # the paper's is in the first layer
             values = np.where(np.arange(len(values))[:, None] == 0, values, np.nan)
         place = quantities.paper_head(run, values, head)
+        value = float(values[place])
+        number = f"{fixed(value, 2)} nats" if target == "entropy" else percent(value)
         texts = maps["token_text"].transpose("input", "token").values
         there = [row for row, text in enumerate(texts) if not sign or sign in text]
         if not there:
@@ -92,7 +94,7 @@ def _example(what: str, target: str, head: tuple[int, int], sign: str = "") -> P
         attention = maps["token_attention"].isel(input=row, layer=place[0], head=place[1])
         weights = attention.transpose("token", "token_other").values[:size, :size]
         words = (texts[row][:size].tolist(), np.asarray(weights, np.float64), set[int]())
-        return _lines_panel(f"{run.names.head(*place)} {what}", "", [words], 4)
+        return _lines_panel(f"{run.names.head(*place)} {what}: {number}", "", [words], 4)
 
     name = f"Head {head[0] + 1}-{head[1] + 1} {what}"
     return PlatePanel(name, "surface", draw)
@@ -104,7 +106,8 @@ FIGURE_1 = Plate(
     "Four heads of different layers, each as a map of lines: the tokens of an input twice, left "
     "those that attend, right those that are attended to; the darker the line the larger the "
     "weight. Head 1-1 attends broadly, 3-1 to the next token, 8-7 to [SEP], 11-6 to periods.",
-    "In another model, the heads that do so most. An input that was chosen before the model ran.",
+    "In another model, the heads that do so most, however little that is; the number is the mean "
+    "over the corpus. An input that was chosen before the model ran.",
     (
         _example("attends broadly", "entropy", (0, 0)),
         _example("attends to next token", NEXT, (2, 0)),
