@@ -35,6 +35,7 @@ def run_of(sep: float, *, few: float, overlap: float, segment: float = 0.8, stac
     """Head (0, 0) looks at [SEP], (1, 1) at the next token, by 30 neurons that change."""
     grid = ("layer", "head")
     share = np.full((2, 2, 3), 0.1)
+    share[..., 2] = min(sep, 0.1)
     share[0, 0, 2], share[1, 1, 0] = sep, 0.9
     number = np.full((2, 2), 30.0)
     number[0, 0] = few
@@ -72,6 +73,8 @@ def outcome(key: str, runs: PaperRuns):
 
 
 def test_nothing_is_called_published_as_nothing_was():
+    assert not papers()["vig2019"].prints_numbers
+    assert papers()["clark2019"].prints_numbers
     assert papers()["vig2019"] is PAPER
     assert not any(line.published for line in PAPER.claims)
     assert "no number is published" in PAPER.doubt
@@ -111,6 +114,12 @@ def test_the_bag_of_words_is_told_by_its_own_neurons_and_by_segments():
 def test_a_decoder_is_not_asked_about_the_next_token():
     asked = outcome("next", run_of(0.8, few=4, overlap=0.9, stack="decoder"))
     assert asked.verdict.needs == "a decoder does not see the next token"
+
+
+def test_inputs_without_a_separator_say_nothing_of_it():
+    runs = run_of(0.0, few=4, overlap=0.9)
+    for key in ("delimiter", "delimiter-few", "delimiter-head-few"):
+        assert outcome(key, runs).verdict.needs == "needs inputs with a separator"
 
 
 def test_bundled_sentences_are_read_in_pairs():

@@ -63,7 +63,8 @@ def _lines(outcome: PaperOutcome) -> Iterator[str]:
             claim = one.claim.text
             claim = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
             yield f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}"
-    own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
+    printed = outcome.paper.prints_numbers and not outcome.own
+    own = "" if not printed else f" (published values are those of {outcome.paper.model})"
     counts = "; ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
     failed = f"; {len(outcome.failed)} failed" if outcome.failed else ""
     yield f"\n{len(outcome.claims)} lines{own}: {counts}{failed}"

@@ -162,6 +162,11 @@ class Paper:
         return [claim for group in self.groups for claim in group.claims]
 
     @property
+    def prints_numbers(self) -> bool:
+        """Whether it has a published number for any line."""
+        return any(claim.published for claim in self.claims)
+
+    @property
     def runs(self) -> list[str]:
         """Names of all runs that claims, figures or plates need, in order."""
         names = [name for claim in self.claims for name in claim.measure.runs]

@@ -46,6 +46,8 @@ def looking(run: PaperRun, target: str) -> Float64:
     if not np.isfinite(draws[0]).any():
         needs = "needs inputs of two sentences, with a separator between them"
         raise Unmeasured(needs, "one sentence in each input")
+    if target == "sep" and not draws[0].any():
+        raise Unmeasured("needs inputs with a separator", "no separator in the inputs")
     return draws
 
 
