@@ -90,16 +90,20 @@ def pairs_summary(pairs: Sequence[Counterparts]) -> str:
     known = [pair for pair in pairs if pair.known]
     if not known:
         return ""
+    if all(one.outcome is Outcome.CANNOT_TELL for pair in known for one in pair.verdicts):
+        return "Whether heads of two models do the same these texts cannot tell."
     if len(known) == 1:
         (pair,) = known
-        (one, other), all_of_them = pair.names, len(pair.verdicts)
+        heads = f"{len(pair.verdicts)} heads of {' and '.join(pair.names)}"
         label = f", {pair.sharing} of them with a label in common" if pair.alike else ""
-        return f"{pair.alike} of {all_of_them} heads of {one} and {other} do the same{label}."
+        return f"{pair.alike} of {heads} surely do the same{label}."
     shares = sorted((pair.alike / len(pair.verdicts), pair.names) for pair in known)
     (least, fewest), (most, largest) = shares[0], shares[-1]
+    if least == most:
+        return f"Of any two models {percent(least)} of the heads surely do the same."
     return (
         f"Of two models {percent(least)} ({' and '.join(fewest)}) to {percent(most)} "
-        f"({' and '.join(largest)}) of the heads do the same."
+        f"({' and '.join(largest)}) of the heads surely do the same."
     )
 
 
