@@ -197,6 +197,12 @@ def test_what_comes_from_the_separator_is_its_share_of_the_norm_over_its_share_o
     assert found.outcome is HOLDS
 
 
+def test_inputs_without_a_separator_say_nothing_of_its_norm():
+    results = norms(weight=(0.1, 0.0, 0.1, 0.8), norm=(0.5, 0.0, 0.1, 3.0))
+    found = answer(BY_NAME["separator_empty"], model_run(norms=results))
+    assert found.verdict.needs == "no separator in the inputs"
+
+
 @pytest.mark.parametrize(
     ("rho", "wanted"), [(-0.7, HOLDS), (-0.1, CANNOT_TELL), (-0.07, FAILS), (np.nan, NOT_ASKED)]
 )

@@ -124,7 +124,7 @@ def test_the_page_and_the_tables_have_them(desk):
     assert (desk.path / "tables/counterparts.parquet").is_file()
     assert pairs_summary([pair_of(desk, "one", "copy")]).startswith("8 of 8 heads of one and copy")
     none = replace(pair_of(desk, "one", "copy"), verdicts=(Verdict(Outcome.CANNOT_TELL),) * 8)
-    assert pairs_summary([none]).endswith("these texts cannot tell.")
+    assert pairs_summary([none]).startswith("These texts cannot tell whether")
     assert pairs_summary([pair_of(desk, "one", "copy")] * 2).startswith("Of any two models 100 %")
 
 

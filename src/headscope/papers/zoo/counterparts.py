@@ -91,12 +91,13 @@ def pairs_summary(pairs: Sequence[Counterparts]) -> str:
     if not known:
         return ""
     if all(one.outcome is Outcome.CANNOT_TELL for pair in known for one in pair.verdicts):
-        return "Whether heads of two models do the same these texts cannot tell."
+        return "These texts cannot tell whether heads of two models do the same."
     if len(known) == 1:
         (pair,) = known
         heads = f"{len(pair.verdicts)} heads of {' and '.join(pair.names)}"
+        do = "does" if pair.alike == 1 else "do"
         label = f", {pair.sharing} of them with a label in common" if pair.alike else ""
-        return f"{pair.alike} of {heads} surely do the same{label}."
+        return f"{pair.alike} of {heads} surely {do} the same{label}."
     shares = sorted((pair.alike / len(pair.verdicts), pair.names) for pair in known)
     (least, fewest), (most, largest) = shares[0], shares[-1]
     if least == most:

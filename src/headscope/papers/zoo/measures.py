@@ -177,8 +177,10 @@ def separator_empty(run: PaperRun) -> Measured:
     weight, norm = (
         _middle(share_by_layer(run, name, "sep")) for name in ("attention", "weighted_norm")
     )
+    if not weight[0]:
+        raise Unmeasured("no separator in the inputs")
     shares = (percent(float(part[0])) for part in (norm, weight))
-    return run.measured(norm / weight, detail="norm {}, weight {}".format(*shares))
+    return run.measured(ratio(norm, weight), detail="norm {}, weight {}".format(*shares))
 
 
 @reads(MODEL_RUN)
