@@ -136,13 +136,16 @@ class AttentionRule:
     rows: Callable[[RuleInput], npt.ArrayLike]
 
 
-def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> npt.NDArray[np.float32]:
+def rows_of(
+    rules: Sequence[AttentionRule], read: RuleInput, queries: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.float32]:
     """[rule, query, key] the rows of all rules in one input.
 
-    raises  InputError for rows of another shape, that are no shares, or on hidden keys
+    queries  those whose rows are kept; None: all
+    raises   InputError for rows of another shape, that are no shares, or on hidden keys
     """
-    size = len(read)
-    every = np.empty((len(rules), size, size), np.float32)
+    size, kept = len(read), slice(None) if queries is None else queries
+    every = np.empty((len(rules), size if queries is None else len(queries), size), np.float32)
     for at, rule in enumerate(rules):
         rows = np.asarray(rule.rows(read), np.float64)
         if rows.shape != (size, size):
@@ -150,9 +153,9 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> npt.NDArray[np.f
             raise _fault(
                 rule, f"{shape} numbers for an input of {size} tokens", "[query, key] of it"
             )
-        every[at] = rows
+        every[at] = rows[kept]
     total = every.sum(-1)  # [rule, query]
-    hidden = every[:, ~read.visible] if read.causal else every[:, :0, 0]
+    hidden = every[:, ~read.visible[kept]] if read.causal else every[:, :0, 0]
     faults = (
         (
             ~(np.isfinite(total).all(-1) & (every >= 0).all((-1, -2))),

@@ -45,17 +45,24 @@ def few_of(examples: Sequence[Example]) -> list[Example]:
 
 
 def read_sample(
-    name: str, model: Model, job: ShardJob, examples: Sequence[Example], advance: Advance = unheard
+    name: str,
+    model: Model,
+    job: ShardJob,
+    examples: Sequence[Example],
+    advance: Advance = unheard,
+    *,
+    leading: int = LEADING,
 ) -> SampledAnalysis:
     """One such analysis, of these examples and a model.
 
     advance  gets the number of inputs read
+    leading  tokens of an input at most, the first ones
     """
     analysis = job.new(name)
     assert isinstance(analysis, SampledAnalysis)
     few = min(BATCH_TOKENS, job.settings.batch_tokens)
     settings = replace(job.settings, batch_tokens=few)
     computer = Computer(model, replace(job, names=(), bands={}, settings=settings))
-    for some in analysis.passes(model, [example.leading(LEADING) for example in examples]):
+    for some in analysis.passes(model, [one.leading(leading) for one in examples]):
         computer.show(some, analysis, advance)
     return analysis

@@ -145,7 +145,7 @@ def test_products_are_those_of_the_maps_themselves(rest: int) -> None:
     wanted: dict[str, list[Float64]] = {"rules": [], "attention": [], "all": []}
     for group in range(2):
         maps, attention = RuleMaps.of(rules, made_input(group)), attention_like(2, group)
-        sums.add_rules(maps, group)
+        sums.add_rules(maps, group, (0,))
         sums.add_attention(maps, torch.from_numpy(attention).float(), 0, group)
         rows, base = maps.rows.double().numpy(), maps.rests[rest].double().numpy()
         moved = rows - rows.sum(-1, keepdims=True) * base  # R − T rest
@@ -153,7 +153,7 @@ def test_products_are_those_of_the_maps_themselves(rest: int) -> None:
         wanted["rules"].append(np.einsum("rqk,jqk->rj", moved, moved))
         wanted["attention"].append(np.einsum("hqk,rqk->hr", left, moved))
         wanted["all"].append((left**2).sum((1, 2)))
-    rules_, attention_, all_ = sums.products(rest)
+    rules_, attention_, all_ = sums.products(rest, [0])
     np.testing.assert_allclose(rules_, wanted["rules"], atol=1e-5)
     np.testing.assert_allclose(attention_[:, 0], wanted["attention"], atol=2e-6, rtol=1e-5)
     np.testing.assert_allclose(all_[:, 0], wanted["all"], atol=2e-6, rtol=1e-5)
@@ -171,9 +171,9 @@ def test_three_rules_get_the_weights_of_an_independent_fit() -> None:
     independent, _ = nnls(moved.reshape(3, -1).T, (attention - base).ravel())
 
     sums = RuleSums(len(every_rule()), 1, 1)
-    sums.add_rules(maps, 0)
+    sums.add_rules(maps, 0, (0,))
     sums.add_attention(maps, torch.from_numpy(attention)[None].float(), 0, 0)
-    r, a, e = sums.products(rest)
+    r, a, e = sums.products(rest, [0])
     allowed = np.isin(np.arange(len(every_rule())), [number(name) for name in names])
     one = choose(
         Products(r[0], a[0, 0, 0], e[0, 0, 0]),

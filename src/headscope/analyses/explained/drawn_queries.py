@@ -81,7 +81,8 @@ class DrawnQueries:
         rows   [head, query, key] attention, or what is gathered
         """
         kept, rule = self.layers[layer], np.maximum(rules.rule, 0)  # [head, slot]
-        lots = generator(self.seed, "queries", example.document, example.id).random(len(example))
+        every = generator(self.seed, "queries", example.document, example.id).random(len(example))
+        lots = every[maps.queries]
         full = kept["lot"].shape[2] == DRAWN
         worst = kept["lot"][:, :, -1:] if full else np.full((*rule.shape, 1), np.inf)
         applies = maps.applies.numpy()[rule] * (rules.rule >= 0)[..., None]
@@ -97,7 +98,7 @@ class DrawnQueries:
         start, shown = self.start[example.document, example.id], slice(key.shape[-1])
         made = np.zeros(use.shape, QUERY)
         made["lot"] = np.where(wanted[..., few], lots[few], np.inf)
-        made["use"], made["query"] = use.numpy(), start + few
+        made["use"], made["query"] = use.numpy(), start + maps.queries[few]
         made["key"][..., shown] = start + key.numpy()[:, None]
         made["weight"][..., shown] = weight.numpy()[:, None]
         made["own"][..., shown] = of_rule.numpy()

@@ -21,6 +21,7 @@ import xarray as xr
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
+from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
 from headscope.analyses.explained.rules import RESTS, rules_of_run
@@ -89,7 +90,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         def maps_of(example: Example) -> RuleMaps:
             if (maps := self._kept.get(name := input_name(example))) is None:
                 read = rule_input(example, model, frequent=self.frequent)
-                maps = RuleMaps.of(self.rules, read)
+                maps = RuleMaps.of(self.rules, read, queries_of(example, seed=self.scope.seed))
                 self._room -= maps.rows.nbytes
                 if self._room > 0:
                     self._kept[name] = maps
@@ -107,9 +108,10 @@ class Explained(SampledAnalysis, question=QUESTION):
         size = (len(self.rules), *cell)
         self._sums = {CHOOSE: RuleSums(*size), STOP: RuleSums(*size, groups=GROUPS)}
         self._received = TokenMass(*cell, choosing)
+        self._views = dict[str, LayersOfInput]()
         yield choosing
         self._choose(choosing)
-        self._kept, self._room = {}, 0
+        self._kept, self._room, self._views = {}, 0, {}
         self._scoring = True
         self.counts = {"chosen_on": len(choosing), "scored_on": len(of[SCORE])}
         yield of[SCORE]
@@ -119,9 +121,14 @@ class Explained(SampledAnalysis, question=QUESTION):
         sums = self._sums[CHOOSE], self._sums[STOP]
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
         made = {name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()}
-        made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._maps_of)
-        both = sums[0].by_name["rest_rest"][:, RESTS.index("the token itself")].sum(0)
-        self._together = made["rules"].overlap(both)  # one weight a query: both triggers are there
+        made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
+        itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
+        self._together = np.stack(
+            [
+                made["rules"].layer(at).overlap(sums[0].of_rules("rest_rest", at)[:, itself].sum(0))
+                for at in range(self.cell[0])
+            ]
+        )
         heads = self.cell[1]
         self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
         if self._norms:
@@ -129,14 +136,24 @@ class Explained(SampledAnalysis, question=QUESTION):
             self.of_gathering = {name: rules.of_heads(more) for name, rules in made.items()}
         del self._sums, self._received
 
+    def _by_layer(self, example: Example) -> Iterator[RuleMaps]:
+        """The rules in one layer after another of an input that was looked at."""
+        whole, view = self._maps_of(example), self._views[input_name(example)]
+        yield from (view.maps(layer, whole) for layer in range(self.cell[0]))
+        view.forget()
+
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add to the sums that choose, or to what is explained."""
         if layer.index == 0:
-            self._maps = [self._maps_of(example) for example in batch.examples]
+            self._maps = [(self._maps_of(one), LayersOfInput()) for one in batch.examples]
         norms = layer.value_norm.float().cpu() if self._norms else None
-        for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
-            n = len(example)
-            attention = layer.attention[row, :, :n, :n].float().cpu()  # [head, query, key]
+        for row, (example, (whole, view)) in enumerate(
+            zip(batch.examples, self._maps, strict=True)
+        ):
+            n, maps = len(example), view.look(layer, row, whole)
+            attention = (
+                layer.attention[row, :, maps.queries, :n].float().cpu()
+            )  # [head, query, key]
             own = None if norms is None else gathered(attention, norms[row, :, :n])
             if self._scoring:
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
@@ -149,11 +166,18 @@ class Explained(SampledAnalysis, question=QUESTION):
                     self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
             part, group = self._place[input_name(example)]
-            if layer.index == 0:
-                self._sums[part].add_rules(maps, group)
             both = attention if own is None else torch.cat([attention, own])
             self._sums[part].add_attention(maps, both, layer.index, group)
             self._received.add(layer.index, example.input_ids, both.sum(1))
+            if layer.index == self.cell[0] - 1:
+                self._add_rules(example, whole, view)
+
+    def _add_rules(self, example: Example, whole: RuleMaps, view: LayersOfInput) -> None:
+        part, group = self._place[input_name(example)]
+        for layers in view.alike():
+            self._sums[part].add_rules(view.maps(layers[0], whole), group, layers)
+        view.forget()
+        self._views[input_name(example)] = view
 
     def _draw(self, index: int, rows: torch.Tensor, maps: RuleMaps, example: Example) -> None:
         heads = self.of_gathering or self.heads
@@ -163,7 +187,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
     ) -> None:
         if index == 0:
-            self.queries.add(np.array([float(len(example))]), group)
+            self.queries.add(np.array([float(len(maps.queries))]), group)
             self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
         predicted = predictions(self.heads, index, maps, example)
         overlap = overlaps(attention, predicted)  # [head, prediction]
@@ -199,7 +223,7 @@ class Explained(SampledAnalysis, question=QUESTION):
             sums.add(to_float64(values)[None], group, at=(index,))
         for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
             self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
-        self.unexplained.add(index, own, predicted[0], example)
+        self.unexplained.add(index, own, predicted[0], example, maps.queries)
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made

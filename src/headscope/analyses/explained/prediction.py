@@ -17,28 +17,73 @@ TINY = 1e-30
 
 @dataclass(frozen=True)
 class RuleMaps:
-    """The rows of all rules in one input.
+    """The rows of rules in one input.
 
     rows     [rule, query, key] float32
     applies  [rule, query] 1 where the rule applies to the query, else 0
     rests    [rest, query, key]; every row sums to 1
+    queries  [query] their places in the input
+    visible  [query, key] the keys that rules may name: all, or those before the query
     """
 
     rows: torch.Tensor
     applies: torch.Tensor
     rests: torch.Tensor
+    queries: Ints
+    visible: torch.Tensor
 
     @classmethod
-    def of(cls, rules: Sequence[AttentionRule], read: RuleInput) -> RuleMaps:
-        """The rows of these rules, RESTS among them, in this input; InputError for a bad row."""
-        rows = rows_of(rules, read)
+    def of(
+        cls, rules: Sequence[AttentionRule], read: RuleInput, queries: Ints | None = None
+    ) -> RuleMaps:
+        """The rows of these rules, RESTS among them, in this input; InputError for a bad row.
+
+        queries  those that are kept; None: all
+        """
         names = [rule.name for rule in rules]
-        rests = rows[[names.index(name) for name in RESTS]]
+        rows = torch.from_numpy(rows_of(rules, read, queries))
+        return cls.of_rows(rows, rows[[names.index(name) for name in RESTS]], read, queries)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: torch.Tensor,
+        rests: torch.Tensor,
+        read: RuleInput,
+        queries: Ints | None = None,
+    ) -> RuleMaps:
+        """Those of `rows_of`; where a rest is not seen, the first token is in its place.
+
+        rests  [rest, query, key] the rows of RESTS
+        """
+        places = np.arange(len(read)) if queries is None else queries
         lost = rests.sum(-1) < 0.5
         rests[lost] = 0.0
         rests[..., 0] += lost
-        maps = torch.from_numpy(rows)
-        return cls(maps, (maps.sum(-1) > 0.5).float(), torch.from_numpy(rests))
+        visible = torch.from_numpy(read.visible[places])
+        return cls(rows, (rows.sum(-1) > 0.5).float(), rests, places, visible)
+
+    def within(self, seen: torch.Tensor) -> RuleMaps:
+        """The same in a layer that hides more keys, as one with a window does.
+
+        A rule applies to the queries that see some of its keys. A rest that is not seen is even.
+
+        seen  [query, key] whether a query may attend to a key
+        """
+        if bool((seen | ~self.visible).all()):
+            return self
+        rows, total = _seen(self.rows, seen)
+        rests, left = _seen(self.rests, seen)
+        even = seen / seen.sum(-1, keepdim=True).clamp_min(1)
+        rests = torch.where(left > 0, rests, even)
+        return replace(self, rows=rows, applies=(total[..., 0] > 0).float(), rests=rests)
+
+
+def _seen(rows: torch.Tensor, seen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows on the keys that are seen, of sum 1 or 0, and how much of them was there."""
+    there = rows * seen
+    total = there.sum(-1, keepdim=True)
+    return there / total.clamp_min(TINY), total
 
 
 @dataclass(frozen=True)
@@ -79,6 +124,11 @@ class HeadRules:
     def of_layer_heads(self, index: int, heads: Sequence[int]) -> HeadRules:
         """Those of some heads of one layer."""
         return HeadRules(*(getattr(self, name)[index][list(heads)] for name in vars(self)))
+
+    def numbered(self, rules: Ints) -> HeadRules:
+        """The same with numbers of rules among these few [rule], which are in order."""
+        place = np.searchsorted(rules, self.rule)
+        return replace(self, rule=np.where(self.rule < 0, -1, place))
 
     def filled(self, key_tokens: int) -> HeadRules:
         """The same with this number of places for key tokens."""

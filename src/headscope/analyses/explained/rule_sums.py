@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import torch
@@ -21,6 +23,8 @@ class RuleSums:
     """Sums of one part of the documents, by groups of these.
 
     rules, layers, heads  how many
+    by_name    sums with the attention of the heads
+    of_layers  sums of the rules alone, of inputs in which these layers see the same keys
     """
 
     rules: int
@@ -28,36 +32,54 @@ class RuleSums:
     heads: int
     groups: int = 1
     by_name: dict[str, Float64] = field(default_factory=dict)
+    of_layers: dict[tuple[int, ...], dict[str, Float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with empty sums."""
         rules, rests, heads = self.rules, len(RESTS), (self.layers, self.heads)
-        shapes = {
-            "rule_rule": (rules, rules),  # ⟨R_r, R_j⟩
-            "rest_rule": (rests, rules),  # ⟨rest, R_r⟩
-            "rule_rest": (rests, rules, rules),  # ⟨R_r, T_j rest⟩
-            "rest_rest": (rests, rules, rules),  # ⟨T_r rest, T_j rest⟩
-            "rest": (rests,),  # ⟨rest, rest⟩
-            "attention_rule": (*heads, rules),  # ⟨A, R_r⟩
-            "attention_rest": (*heads, rests, rules),  # ⟨A, T_r rest⟩
-            "attention_all_rest": (*heads, rests),  # ⟨A, rest⟩
-            "attention": heads,  # ⟨A, A⟩
-        }
-        self.by_name = {name: np.zeros((self.groups, *shape)) for name, shape in shapes.items()}
+        self.by_name = self._empty(
+            {
+                "attention_rule": (*heads, rules),  # ⟨A, R_r⟩
+                "attention_rest": (*heads, rests, rules),  # ⟨A, T_r rest⟩
+                "attention_all_rest": (*heads, rests),  # ⟨A, rest⟩
+                "attention": heads,  # ⟨A, A⟩
+            }
+        )
 
-    def add_rules(self, maps: RuleMaps, group: int) -> None:
-        """Add what does not depend on a network, of one input."""
+    def _empty(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Float64]:
+        return {name: np.zeros((self.groups, *shape)) for name, shape in shapes.items()}
+
+    def _sums_of(self, layers: tuple[int, ...]) -> dict[str, Float64]:
+        rules, rests = self.rules, len(RESTS)
+        if layers not in self.of_layers:
+            self.of_layers[layers] = self._empty(
+                {
+                    "rule_rule": (rules, rules),  # ⟨R_r, R_j⟩
+                    "rest_rule": (rests, rules),  # ⟨rest, R_r⟩
+                    "rule_rest": (rests, rules, rules),  # ⟨R_r, T_j rest⟩
+                    "rest_rest": (rests, rules, rules),  # ⟨T_r rest, T_j rest⟩
+                    "rest": (rests,),  # ⟨rest, rest⟩
+                }
+            )
+        return self.of_layers[layers]
+
+    def add_rules(self, maps: RuleMaps, group: int, layers: tuple[int, ...]) -> None:
+        """Add what does not depend on a network, of one input, in layers that see the same keys."""
         rows, applies, rests = (
             part.double().numpy() for part in (maps.rows, maps.applies, maps.rests)
         )
         flat = rows.reshape(self.rules, -1)
         of_rest = np.stack([(rows * rest).sum(-1) for rest in rests])  # [rest, rule, query]
         squares = (rests**2).sum(-1)  # [rest, query]
-        self._add(group, "rule_rule", flat @ flat.T)
-        self._add(group, "rest_rule", of_rest.sum(-1))
-        self._add(group, "rule_rest", of_rest @ applies.T)
-        self._add(group, "rest_rest", (applies * squares[:, None]) @ applies.T)
-        self._add(group, "rest", squares.sum(-1))
+        products = {
+            "rule_rule": flat @ flat.T,
+            "rest_rule": of_rest.sum(-1),
+            "rule_rest": of_rest @ applies.T,
+            "rest_rest": (applies * squares[:, None]) @ applies.T,
+            "rest": squares.sum(-1),
+        }
+        for name, values in products.items():
+            self._sums_of(layers)[name][group] += values
 
     def add_attention(
         self, maps: RuleMaps, attention: torch.Tensor, layer: int, group: int
@@ -74,32 +96,45 @@ class RuleSums:
         for name, values in products.items():
             self.by_name[name][group, layer] += to_float64(values)
 
-    def _add(self, group: int, name: str, values: Float64) -> None:
-        self.by_name[name][group] += values
+    def of_rules(self, name: str, layer: int) -> Float64:
+        """[group, …] sums of the rules alone, as that layer sees the keys."""
+        return np.asarray(sum(own[name] for of, own in self.of_layers.items() if layer in of))
 
-    def products(self, rest: int) -> tuple[Float64, Float64, Float64]:
-        """`Products` with that rest of every group: rules, attention and all, of all heads."""
-        s = self.by_name
-        crossed = s["rule_rest"][:, rest]  # [group, rule, rule]
-        rules = s["rule_rule"] - crossed - crossed.transpose(0, 2, 1) + s["rest_rest"][:, rest]
-        own = np.diagonal(s["rest_rest"][:, rest], axis1=1, axis2=2)
-        of_rest = (s["rest_rule"][:, rest] - own)[:, None, None]
-        attention = s["attention_rule"] - s["attention_rest"][:, :, :, rest] - of_rest
-        squares = s["rest"][:, rest][:, None, None]
-        every = s["attention"] - 2 * s["attention_all_rest"][..., rest] + squares
+    def seeing(self, layer: int) -> tuple[tuple[int, ...], ...]:
+        """What tells layers apart that see other keys."""
+        return tuple(of for of in self.of_layers if layer in of)
+
+    def products(self, rest: int, layers: Sequence[int]) -> tuple[Float64, Float64, Float64]:
+        """`Products` with that rest of every group: rules, attention and all, of all heads.
+
+        layers  which see the same keys
+        """
+        names = ("rule_rule", "rest_rule", "rule_rest", "rest_rest", "rest")
+        alone = {name: self.of_rules(name, layers[0]) for name in names}
+        own = {name: sums[:, list(layers)] for name, sums in self.by_name.items()}
+        crossed, both = alone["rule_rest"][:, rest], alone["rest_rest"][:, rest]
+        rules = alone["rule_rule"] - crossed - crossed.transpose(0, 2, 1) + both
+        squares = np.diagonal(both, axis1=1, axis2=2)
+        of_rest = (alone["rest_rule"][:, rest] - squares)[:, None, None]
+        attention = own["attention_rule"] - own["attention_rest"][:, :, :, rest] - of_rest
+        of_all = alone["rest"][:, rest][:, None, None]
+        every = own["attention"] - 2 * own["attention_all_rest"][..., rest] + of_all
         return rules, attention, every
 
 
 def chosen(choosing: RuleSums, other: RuleSums, *, allowed: Bools) -> list[list[Choice]]:
     """[layer][head] the rules of every head, with the rest that leaves least."""
+    alike: dict[object, list[int]] = {}
+    for layer in range(choosing.layers):
+        alike.setdefault((choosing.seeing(layer), other.seeing(layer)), []).append(layer)
     best: dict[tuple[int, int], Choice] = {}
-    for rest in range(len(RESTS)):
-        rules, attention, every = (part.sum(0) for part in choosing.products(rest))
-        others = other.products(rest)
-        for layer, head in np.ndindex(choosing.layers, choosing.heads):
+    for layers, rest in product(alike.values(), range(len(RESTS))):
+        rules, attention, every = (part.sum(0) for part in choosing.products(rest, layers))
+        others = other.products(rest, layers)
+        for (at, layer), head in product(enumerate(layers), range(choosing.heads)):
             one = choose(
-                Products(rules, attention[layer, head], every[layer, head]),
-                Products(others[0], others[1][:, layer, head], others[2][:, layer, head]),
+                Products(rules, attention[at, head], every[at, head]),
+                Products(others[0], others[1][:, at, head], others[2][:, at, head]),
                 rest=rest,
                 allowed=allowed,
             )

@@ -11,7 +11,7 @@ import torch
 
 from headscope.analyses.explained.token_mass import TokenMass
 from headscope.claims.terms import OURS
-from headscope.core.accumulators import ratio
+from headscope.core.accumulators import Ints, ratio
 from headscope.core.results import Variable
 from headscope.corpus.document import Example
 from headscope.model.batch import to_float64
@@ -32,8 +32,18 @@ class Unexplained:
         self.total = np.zeros((layers, heads))
         self.inputs: list[Example] = []
 
-    def add(self, layer: int, own: torch.Tensor, predicted: torch.Tensor, example: Example) -> None:
-        """Add one input; both [head, query, key] are shares of what is gathered."""
+    def add(
+        self,
+        layer: int,
+        own: torch.Tensor,
+        predicted: torch.Tensor,
+        example: Example,
+        queries: Ints,
+    ) -> None:
+        """Add one input; own and predicted [head, query, key] are shares of what is gathered.
+
+        queries  [query] their places in the input
+        """
         if layer == 0:
             self.inputs.append(example)
         outside = (own - predicted).clamp_min(0)
@@ -43,9 +53,8 @@ class Unexplained:
         most, place = outside.flatten(1).max(1)  # [head]
         for head in np.flatnonzero(most.numpy() > self.weight[layer, :, -1]).tolist():
             query, key = divmod(int(place[head]), size)
-            self._put(
-                layer, head, float(most[head]), float(predicted[head, query, key]), query, key
-            )
+            weight, by_rules = float(most[head]), float(predicted[head, query, key])
+            self._put(layer, head, weight, by_rules, int(queries[query]), key)
 
     def _put(  # noqa: PLR0917
         self, layer: int, head: int, weight: float, predicted: float, query: int, key: int

@@ -37,6 +37,7 @@ from headscope.run.sampled_analyses import read_sample
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
 
+LONGEST = 4 * LEADING  # tokens of an input that choose, the first ones
 FEWEST = 12  # ours: documents, or inputs, of which six choose and six try
 
 
@@ -127,8 +128,8 @@ class Chosen:
     rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
-    cost       [layer, head] how much more the model loses where they stand in for this head
-               alone; 0 where that orders nothing
+    cost       [layer, head] how far the output moves where they stand in for this head alone; 0
+               where that orders nothing
     """
 
     explained: xr.Dataset
@@ -244,7 +245,7 @@ def choose_stand_ins(
     passes = 2 if explained is None else 1
     with phase("rules", passes * len(examples), "inputs") as advance, evaluating(model.network):
         if explained is None:
-            analysis = read_sample("explained", model, job, examples, advance)
+            analysis = read_sample("explained", model, job, examples, advance, leading=LONGEST)
             assert isinstance(analysis, Explained)
             explained = without_draws(with_token_names(analysis.result(), model.tokens))
             rest = analysis.heads["rest"].rest.astype(np.float64)
@@ -252,6 +253,7 @@ def choose_stand_ins(
             rest = explained["rest"].sel(explains="attention").values.astype(np.float64)
         chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0), np.zeros(rest.shape))
         made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
-        looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))
-        looked.read([one.leading(LEADING) for one in examples], advance)
+        few = [one.leading(LONGEST) for one in examples]
+        looked = LookedAt(made, max(map(len, few)))
+        looked.read(few, advance)
     return replace(chosen, profile=looked.profile, error=looked.error)

@@ -11,8 +11,9 @@ import torch
 from transformers import PreTrainedModel
 
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
-from headscope.claims.attention_rule import AttentionRule, RuleInput
-from headscope.core.accumulators import Float64
+from headscope.analyses.explained.rules import RESTS
+from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
+from headscope.core.accumulators import Float64, Ints
 from headscope.corpus.document import Example
 from headscope.experiments.replay.settings import ANOTHER, EVEN, MEAN_MAP, REST, RULES, YOURS
 from headscope.model.attention import AttentionCall, visible
@@ -86,13 +87,36 @@ class StandIns:
         """Those of the inputs of a batch."""
         return BatchStandIns(self, batch)
 
-    def maps(self, example: Example) -> RuleMaps:
-        """The rows of all rules in an input; InputError for a bad one."""
-        return RuleMaps.of(self.rules, self.read(example))
-
     def read(self, example: Example) -> RuleInput:
         """An input as rules see it."""
         return rule_input(example, self.model, frequent=self.frequent)
+
+
+@dataclass(frozen=True)
+class RowsOfInput:
+    """The rows of rules in one input, made when they are used: those of a long one are large.
+
+    made  number of a rule -> its rows [query, key]
+    """
+
+    rules: Sequence[AttentionRule]
+    read: RuleInput
+    made: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    def maps(self, used: Ints) -> RuleMaps:
+        """The rows of these rules [rule]; InputError for a bad one."""
+        names = [rule.name for rule in self.rules]
+        rests = [names.index(name) for name in RESTS]
+        lacking = [at for at in {*used.tolist(), *rests} if at not in self.made]
+        if lacking:
+            rows = rows_of([self.rules[at] for at in lacking], self.read)
+            self.made.update(zip(lacking, torch.from_numpy(rows), strict=True))
+        every, of_rests = (self._rows(some) for some in (used.tolist(), rests))
+        return RuleMaps.of_rows(every, of_rests, self.read)
+
+    def _rows(self, some: Sequence[int]) -> torch.Tensor:
+        size = len(self.read)
+        return torch.stack([self.made[at] for at in some]) if some else torch.zeros(0, size, size)
 
 
 @dataclass
@@ -102,7 +126,7 @@ class BatchStandIns:
     made: StandIns
     batch: Batch
     kept: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
-    maps: list[RuleMaps] = field(default_factory=list)
+    inputs: list[RowsOfInput] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         shape, (count, tokens) = self.made.model.shape, self.batch.input_ids.shape
@@ -142,25 +166,32 @@ class BatchStandIns:
         examples = range(len(self.batch.examples))
         if name == EVEN:
             return same.expand(len(examples), len(heads), -1, -1)
-        every = [self._of(name, layer, at, heads) for at in examples]
+        every = [self._of(name, layer, at, seen, heads) for at in examples]
         rows = self._padded(every).to(seen.device) * seen
         total = rows.sum(-1, keepdim=True)
         return torch.where(total > 0, rows / total.clamp_min(TINY), same)
 
-    def _of(self, name: str, layer: int, at: int, heads: Sequence[int]) -> torch.Tensor:
+    def _of(
+        self, name: str, layer: int, at: int, seen: torch.Tensor, heads: Sequence[int]
+    ) -> torch.Tensor:
         """[head, query, key] of one input."""
         made, example = self.made, self.batch.examples[at]
+        size = len(example)
         if name == MEAN_MAP:
             profile = made.profile[layer][list(heads)]
-            return torch.from_numpy(by_position(profile, len(example))).float()
-        if not self.maps:
-            self.maps = [made.maps(one) for one in self.batch.examples]
+            return torch.from_numpy(by_position(profile, size)).float()
+        if not self.inputs:
+            self.inputs = [RowsOfInput(made.rules, made.read(e)) for e in self.batch.examples]
         rules = made.heads[name if name in (RULES, YOURS, REST) else RULES]
         if name == ANOTHER:
             shape = made.model.shape
             heads = [(head + 1) % shape.heads for head in heads]
             layer = (layer + (shape.heads == 1)) % shape.layers
-        return rules.of_layer_heads(layer, heads).attention(self.maps[at], example.input_ids)
+        own = rules.of_layer_heads(layer, heads)
+        used = np.unique(own.rule[own.rule >= 0])
+        here = seen[at if len(seen) > 1 else 0, 0, :size, :size].cpu()
+        maps = self.inputs[at].maps(used).within(here)
+        return own.numbered(used).attention(maps, example.input_ids)
 
     def _padded(self, rows: list[torch.Tensor]) -> torch.Tensor:
         tokens = self.batch.input_ids.shape[1]

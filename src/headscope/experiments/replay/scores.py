@@ -7,19 +7,19 @@ apart two inputs are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, Ints, generator
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64
-from headscope.model.language_model import TokenLoss
+from headscope.model.language_model import ROWS, TokenLoss
 from headscope.model.model import Model, forward
 from headscope.run.shard_files import State
 
@@ -49,7 +49,9 @@ class OutputScore(Protocol):
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """What the network gives for the inputs at these places."""
 
-    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+    def numbers(
+        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
+    ) -> Float64:
         """[input, measure] of an output, beside that of the whole model."""
 
     def kept(self, whole: torch.Tensor, batch: Batch) -> State:
@@ -99,9 +101,64 @@ class LossScore:
             )
         return losses
 
-    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+    def numbers(
+        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
+    ) -> Float64:
         """[input, measure] the losses."""
         return to_float64(output)[:, None]
+
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
+        """Nothing."""
+        return {}
+
+    def weights(self) -> Float64:
+        """[input] predicted tokens."""
+        return np.array([len(places) for places in self.objective.asked], np.float64)
+
+
+@dataclass(frozen=True)
+class PredictionScore:
+    """Divergence of a language model's predictions from those of the whole model: KL(whole ‖
+    replaced), in nats per predicted token, mean over those of an input. Of few tokens it tells more
+    than their losses do.
+    """
+
+    kind: str
+    examples: Sequence[Example]
+    objective: TokenLoss
+    measures: tuple[str, ...] = ("divergence",)
+    digest: str = ""
+
+    @classmethod
+    def of(cls, score: LossScore, *, places: int, seed: int) -> PredictionScore:
+        """That of tokens whose loss is read, a few drawn of each input.
+
+        places  of an input at most
+        """
+        asked, right = list[Ints](), list[Ints]()
+        for example, own, ids in zip(
+            score.examples, score.objective.asked, score.objective.right, strict=True
+        ):
+            order = generator(seed, "places", example.document, example.id).permutation(len(own))
+            some = np.sort(order[:places])
+            asked.append(own[some])
+            right.append(ids[some])
+        return cls(score.kind, score.examples, replace(score.objective, asked=asked, right=right))
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """[predicted token of any input, vocabulary] log probabilities."""
+        with self.objective.asking(model.network, places):
+            answer: Any = forward(model.network, *batch.inputs, keep=False)
+        return torch.log_softmax(answer.logits.float(), -1)
+
+    def numbers(
+        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
+    ) -> Float64:
+        """[input, measure] the divergence."""
+        rows = zip(torch.split(whole, ROWS), torch.split(output, ROWS), strict=True)
+        each = torch.cat([(own.exp() * (own - other)).sum(-1) for own, other in rows])
+        parts = torch.split(each.double(), [len(self.objective.asked[at]) for at in places])
+        return to_float64(torch.stack([part.mean() for part in parts]))[:, None]
 
     def kept(self, whole: torch.Tensor, batch: Batch) -> State:
         """Nothing."""
@@ -128,7 +185,9 @@ class AnswerScore:
         answer: Any = forward(model.network, *batch.inputs, keep=False)
         return torch.log_softmax(answer.logits.double(), -1)
 
-    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+    def numbers(
+        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
+    ) -> Float64:
         """[input, measure] the divergence."""
         return to_float64((whole.exp() * (whole - output)).sum(-1))[:, None]
 
@@ -159,7 +218,9 @@ class VectorScore:
         vectors: torch.Tensor = answer[0]
         return vectors.double()
 
-    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+    def numbers(
+        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
+    ) -> Float64:
         """[input, measure] 1 − cosine."""
         of_tokens = 1 - (normalize(output, dim=-1) * normalize(whole, dim=-1)).sum(-1)
         pooled = 1 - (_pooled(output, batch) * _pooled(whole, batch)).sum(-1)

@@ -1,0 +1,70 @@
+"""Which queries of a long input are read, and which keys its layers let them see."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from headscope.analyses.explained.prediction import RuleMaps
+from headscope.core.accumulators import Ints, generator
+from headscope.corpus.document import Example
+from headscope.model.attention import visible
+from headscope.model.layer import LayerView
+from headscope.run.analysis import LEADING
+
+
+def queries_of(example: Example, *, seed: int) -> Ints:
+    """[query] the places whose rows are read: all, or of more than LEADING tokens one of each
+    stretch, at random, so that an input has as many weights as one of LEADING tokens.
+
+    seed  with the names of the input it decides which
+    """
+    size = len(example)
+    if size <= LEADING:
+        return np.arange(size)
+    edges = np.linspace(0, size, max(LEADING**2 // size, 1) + 1).astype(np.int64)
+    return generator(seed, "rows", example.document, example.id).integers(edges[:-1], edges[1:])
+
+
+class LayersOfInput:
+    """What the layers of a network see of one input, and its rules there.
+
+    seen  the different views [query, key], of the queries that are read
+    view  [layer] the number of its view
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[torch.Tensor] = []
+        self.view: list[int] = []
+        self._made: dict[int, RuleMaps] = {}
+
+    def look(self, layer: LayerView, row: int, maps: RuleMaps) -> RuleMaps:
+        """The rules in the next layer.
+
+        row   of the input in its batch
+        maps  the rules where every key is seen, or every one before the query
+        """
+        every = visible(layer.mask, layer.attention)
+        size = maps.visible.shape[-1]
+        own = every[row if len(every) > 1 else 0, 0, :size, :size].cpu()[maps.queries]
+        at = next((n for n, one in enumerate(self.seen) if torch.equal(one, own)), len(self.seen))
+        if at == len(self.seen):
+            self.seen.append(own)
+        self.view.append(at)
+        return self.maps(layer.index, maps)
+
+    def maps(self, layer: int, maps: RuleMaps) -> RuleMaps:
+        """The rules in a layer that was looked at."""
+        view = self.view[layer]
+        if view not in self._made:
+            self._made[view] = maps.within(self.seen[view])
+        return self._made[view]
+
+    def alike(self) -> list[tuple[int, ...]]:
+        """The layers of each view."""
+        views = range(len(self.seen))
+        return [tuple(at for at, own in enumerate(self.view) if own == one) for one in views]
+
+    def forget(self) -> None:
+        """Keep the views alone."""
+        self._made.clear()
