@@ -38,9 +38,9 @@ def tokens_of(run: int) -> int:
     return max(LEAST, min(MOST_SAMPLED, int(SHARE * run)))
 
 
-def few_of(examples: Sequence[Example]) -> list[Example]:
-    """Inputs at even steps, of LEAST tokens together, for a network of the control."""
-    step = max(1, -(-sum(map(len, examples)) // LEAST))
+def few_of(examples: Sequence[Example], tokens: int = LEAST) -> list[Example]:
+    """Inputs at even steps, of about so many tokens together; by default as a control reads."""
+    step = max(1, -(-sum(map(len, examples)) // tokens))
     return list(examples[::step])
 
 

@@ -33,11 +33,12 @@ from headscope.run.compute import ShardJob
 from headscope.run.execution import Lengths
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
 from headscope.run.plan import encoder_for
-from headscope.run.sampled_analyses import read_sample
+from headscope.run.sampled_analyses import few_of, read_sample
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
 
 LONGEST = 4 * LEADING  # tokens of an input that choose, the first ones
+LOOKED_AT = 2**14  # ours: tokens of inputs that order the heads and make the mean maps
 FEWEST = 12  # ours: documents, or inputs, of which six choose and six try
 
 
@@ -242,10 +243,12 @@ def choose_stand_ins(
         linears=linears,
         threads=torch.get_num_threads(),
     )
-    passes = 2 if explained is None else 1
-    with phase("rules", passes * len(examples), "inputs") as advance, evaluating(model.network):
+    read = [one.leading(LONGEST) for one in examples]
+    few = few_of(read, LOOKED_AT)
+    count = len(few) + (explained is None) * len(examples)
+    with phase("rules", count, "inputs") as advance, evaluating(model.network):
         if explained is None:
-            analysis = read_sample("explained", model, job, examples, advance, leading=LONGEST)
+            analysis = read_sample("explained", model, job, read, advance, leading=LONGEST)
             assert isinstance(analysis, Explained)
             explained = without_draws(with_token_names(analysis.result(), model.tokens))
             rest = analysis.heads["rest"].rest.astype(np.float64)
@@ -253,7 +256,6 @@ def choose_stand_ins(
             rest = explained["rest"].sel(explains="attention").values.astype(np.float64)
         chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0), np.zeros(rest.shape))
         made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
-        few = [one.leading(LONGEST) for one in examples]
         looked = LookedAt(made, max(map(len, few)))
         looked.read(few, advance)
     return replace(chosen, profile=looked.profile, error=looked.error)

@@ -114,7 +114,7 @@ def _headline(claim: PaperClaim, answers: Answers) -> str:
     if outcomes & {Outcome.HOLDS, Outcome.FAILS}:
         return f"In {how_many(answers)} {claim.headline}{exceptions}."
     if Outcome.CANNOT_TELL in outcomes:
-        return f"Whether {claim.headline} these texts cannot tell of any model{exceptions}."
+        return f"These texts cannot tell of any model whether {claim.headline}{exceptions}."
     why = next(iter(answers.values())).verdict.needs
     return f"Whether {claim.headline} was not asked of any model: {why}."
 
@@ -195,8 +195,8 @@ def _relations(answers: Mapping[str, Answers]) -> list[str]:
     if not words:
         return []
     return [
-        "On documents that it was not chosen on, the best head beats the best fixed offset in so "
-        f"many models: {', '.join(words)}."
+        "The best head beats the best fixed offset, on documents that it was not chosen on, in "
+        f"these numbers of models: {', '.join(words)}."
     ]
 
 
