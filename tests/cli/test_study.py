@@ -63,13 +63,22 @@ def run(desk):
 
 
 def test_effects_are_those_of_ablate_on_each_checkpoint(run, desk):
-    for task in ("mood", "sts-b"):
-        place = desk / f"run/checkpoints/{task}-seed1"
+    for task, variant in (("mood", "plain"), ("sts-b", "plain"), ("sts-b", "frozen")):
+        of = "" if variant == "plain" else f"-{variant}"
+        place = desk / f"run/checkpoints/{task}-seed1{of}"
         alone = hs.ablate(place, task, data=desk / "data", replicates=20, execution=STOCK)
-        own, ablation = run["study"].sel(task=task, seed=1), alone["ablation"]
+        own = run["study"].sel(variant=variant, task=task, seed=1)
+        assert own.learned
+        ablation = alone["ablation"]
         for name, other in (("effect", "difference"), ("loss_effect", "loss_difference")):
             for end in ("", "_ci_low", "_ci_high"):
                 np.testing.assert_allclose(own[name + end], ablation[other + end], atol=1e-6)
+        for name, key, verdict in (
+            ("heads_needed", "verdict", "helpful"),
+            ("heads_harmful", "verdict", "harmful"),
+            ("heads_needed_by_loss", "loss_verdict", "helpful"),
+        ):
+            assert own[name] == (ablation[key] == verdict).sum()
 
 
 def test_changes_are_those_of_compare_and_of_the_record(run, desk):
@@ -102,8 +111,13 @@ def test_means_are_over_the_seeds_that_learned_the_task(run):
     for task in ("mood", "sts-b"):
         knows = data.learned.sel(variant="plain", task=task).values > 0
         assert knows.any()
-        effect = data.effect.sel(task=task).values[knows].mean(0)
+        effect = data.effect.sel(variant="plain", task=task).values[knows].mean(0)
         np.testing.assert_allclose(data.mean_effect.sel(task=task), effect, atol=1e-12)
+        for variant in ("plain", "frozen"):
+            own = data.sel(variant=variant, task=task)
+            assert (own.heads_needed.notnull() == (own.learned > 0)).all()
+            np.testing.assert_allclose(own.mean_heads_needed, own.heads_needed.mean("seed"))
+            np.testing.assert_allclose(own.mean_gain, own.gain.mean("seed"), atol=1e-12)
     low, chance = data.score_after_ci_low.sel(task="mood"), data.chance.sel(task="mood")
     assert ((low > chance) == (data.learned.sel(task="mood") > 0)).all()
 
@@ -121,7 +135,12 @@ def test_the_page_is_drawn_again_from_results_and_the_doctor_finds_no_fault(run,
     folder = desk / "run"
     assert headscope("report", folder).code == 0
     page = (folder / "report.html").read_text("utf-8")
-    for words in ("Was the task learned?", "Why does disabling a head help?", "at chance"):
+    for words in (
+        "Was the task learned?",
+        "Why does disabling a head help?",
+        "at chance",
+        "Heads by training",
+    ):
         assert words in page
     for name in ("study_scores.svg", "study_heads.png", "study_change.svg"):
         assert (folder / "figures" / name).is_file()

@@ -38,6 +38,14 @@ STUDY = Question(
             columns=2,
         ),
         PicturePlan(
+            title="Do other trainings need as many heads?",
+            id="heads-by-training",
+            text="Heads are switched off in every checkpoint that learned its task. Other "
+            "numbers than in plain trainings say what rates, frozen layers and the start do.",
+            tables=("section:variants_table",),
+            absent="All trainings are plain; --variants puts others beside them.",
+        ),
+        PicturePlan(
             name="study_change",
             title="Change of maps with training",
             panels="figure:change_panels",

@@ -115,7 +115,9 @@ def _head(run: Reading, task: str, unit: int, count: int) -> list[Cell]:
     each = [
         points_text(
             about,
-            float(estimate(data, "effect", task=task, seed=seed).value.ravel()[unit]),
+            float(
+                estimate(data, "effect", variant=PLAIN, task=task, seed=seed).value.ravel()[unit]
+            ),
             signed=True,
         ).removesuffix(" points")
         for seed in learned_seeds(data, task)
@@ -238,7 +240,7 @@ def gains_table(run: Reading) -> Table | None:
     for task in tasks_of(data):
         about = task_attrs(data, task)
         for seed in learned_seeds(data, task):
-            place = {"task": task, "seed": seed}
+            place = {"variant": PLAIN, "task": task, "seed": seed}
             unit = float(data["best_unit"].sel(place))
             cells = [
                 _change(about, at(estimate(data, name, **place)))
@@ -269,6 +271,38 @@ def gains_table(run: Reading) -> Table | None:
         "other heads of its layer. 95 % intervals over examples; of other seeds also over seeds."
     )
     return rows_table("Gains", columns, rows, caption)
+
+
+def variants_table(run: Reading) -> Table | None:
+    """How many heads each kind of training needs, and the held-out gain without its best head."""
+    data, rows = run.data, list[list[object]]()
+    for task in tasks_of(data):
+        about = task_attrs(data, task)
+        for variant in variants_of(data):
+            choice = {"variant": variant, "task": task}
+            count = len(learned_seeds(data, task, variant))
+            counts = ("heads_needed", "heads_needed_by_loss", "heads_harmful")
+            cells = [measured(*at(estimate(data, f"mean_{name}", **choice))) for name in counts]
+            gain = _change(about, at(estimate(data, "mean_gain_held_out", **choice)))
+            learned = f"{count} of {data.sizes['seed']} seeds" if count else "at chance"
+            rows.append([task_title(data, task), variant, learned, *cells, gain])
+    columns = [
+        "Task",
+        "Training",
+        Column("Learned", term="learned"),
+        "Needed by the score",
+        "Needed by the loss",
+        "Better off",
+        Column("Held-out gain", term="gain_held_out"),
+    ]
+    caption = (
+        f"Heads of {data.sizes['layer'] * data.sizes['head']}, mean over the seeds that learned "
+        "the task. Needed: q < 0.05 in the seed, corrected for all heads; better off: the score "
+        "rises without the head, likewise. 95 % intervals over seeds; of gains over seeds and "
+        "examples. Nothing is said of trainings at chance."
+    )
+    several = data.sizes["variant"] > 1
+    return rows_table("Heads by training", columns, rows, caption) if several else None
 
 
 OPENING = OpeningPlan(heading=heading, findings=study_findings, tables=(scores_table,))
