@@ -14,9 +14,12 @@ import headscope as hs
 from cli.conftest import refused
 from headscope.claims.reading import run_findings
 from headscope.errors import RunStopped
+from headscope.experiments.map_classifier.applied import classes_of
 from headscope.experiments.study import studying
 from headscope.experiments.study.study import study
 from headscope.run.execution import Execution
+from headscope.tasks.task_data import read_task
+from headscope.tasks.task_request import Loading
 from tasks.made import checkpoint, rows, write_tsv
 
 LEARNING = {"epochs": 6, "batch": 8, "rate": 5e-3, "replicates": 20}
@@ -106,6 +109,33 @@ def test_changes_are_those_of_compare_and_of_the_record(run, desk):
     np.testing.assert_allclose(own.score_after_ci_low, after["ci_low"])
 
 
+def test_classes_of_maps_are_those_of_patterns_apply(run, desk, tmp_path):
+    task = read_task("mood", desk / "data")
+    places = {"before": desk / "model", "after": desk / "run/checkpoints/mood-seed1"}
+    texts = {str(place): {"mood": task} for place in places.values()}
+    settings = hs.Settings(analyses=("patterns",), replicates=20)
+    alone = classes_of(texts, tmp_path, settings, Loading(), tell=list)
+    own = run["study"].sel(variant="plain", task="mood", seed=1)
+    for side, place in places.items():
+        shares = alone[str(place), "mood"]["patterns"]["model_share"]
+        assert float(shares.max()) > 0.3
+        for name in shares["pattern"].values.tolist():
+            number = own[f"feature_{side}"].sel(quantity=f"patterns.share.{name}")
+            np.testing.assert_allclose(number, shares.sel(pattern=name), atol=1e-6)
+
+
+def test_shares_of_classes_stay_shares_over_seeds_and_none_is_known_without_error(run):
+    shares = [str(name) for name in run["study"]["quantity"].values if "patterns.share" in name]
+    data = run["study"].sel(quantity=shares)
+    for side, least in (("before", 0), ("after", 0), ("change", -1)):
+        low, high = (data[f"mean_feature_{side}_ci_{end}"] for end in ("low", "high"))
+        assert (low >= least).all()
+        assert (high <= 1).all()
+        if side == "before":  # also where no map is of the class
+            assert (high > low).all()
+            assert (data.mean_feature_before == 0).any()
+
+
 def test_means_are_over_the_seeds_that_learned_the_task(run):
     data = run["study"]
     for task in ("mood", "sts-b"):
@@ -140,9 +170,10 @@ def test_the_page_is_drawn_again_from_results_and_the_doctor_finds_no_fault(run,
         "Why does disabling a head help?",
         "at chance",
         "Heads by training",
+        "Classes of maps",
     ):
         assert words in page
-    for name in ("study_scores.svg", "study_heads.png", "study_change.svg"):
+    for name in ("study_scores.svg", "study_heads.png", "study_change.svg", "study_classes.svg"):
         assert (folder / "figures" / name).is_file()
     assert (folder / "tables/study.csv").is_file()
     features = pd.read_csv(folder / "tables/study_features.csv")

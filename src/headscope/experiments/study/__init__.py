@@ -57,6 +57,19 @@ STUDY = Question(
             columns=3,
         ),
         PicturePlan(
+            name="study_classes",
+            title="Classes of maps before and after training",
+            panels="map_classes:class_panels",
+            caption="map_classes:class_caption",
+            id="classes-of-maps",
+            heading="Do heads turn to other kinds of maps?",
+            text="A map with a few columns says where a head rests, one along the diagonal that it "
+            "looks nearby, blocks that it keeps to a sentence.",
+            tables=("map_classes:classes_table",),
+            absent="No example is long enough for a class of maps.",
+            columns=1,
+        ),
+        PicturePlan(
             name="study_layers",
             title="Layers: maps, gradients, weights",
             panels="figure:layer_panels",

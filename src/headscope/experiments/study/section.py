@@ -17,6 +17,7 @@ from headscope.experiments.study.findings import counted, share_text, study_find
 from headscope.experiments.study.terms import (
     TOGETHER,
     learned_seeds,
+    learned_text,
     score_words,
     task_attrs,
     task_title,
@@ -275,34 +276,40 @@ def gains_table(run: Reading) -> Table | None:
 
 def variants_table(run: Reading) -> Table | None:
     """How many heads each kind of training needs, and the held-out gain without its best head."""
-    data, rows = run.data, list[list[object]]()
-    for task in tasks_of(data):
-        about = task_attrs(data, task)
+    data, groups = run.data, list[Rows]()
+    for task in tasks_of(data) if data.sizes["variant"] > 1 else []:
+        rows = []
         for variant in variants_of(data):
             choice = {"variant": variant, "task": task}
-            count = len(learned_seeds(data, task, variant))
-            counts = ("heads_needed", "heads_needed_by_loss", "heads_harmful")
-            cells = [measured(*at(estimate(data, f"mean_{name}", **choice))) for name in counts]
-            gain = _change(about, at(estimate(data, "mean_gain_held_out", **choice)))
-            learned = f"{count} of {data.sizes['seed']} seeds" if count else "at chance"
-            rows.append([task_title(data, task), variant, learned, *cells, gain])
+            counts = (
+                estimate(data, f"mean_{name}", **choice)
+                for name in ("heads_needed", "heads_needed_by_loss", "heads_harmful")
+            )
+            gain = estimate(data, "mean_gain_held_out", **choice)
+            rows.append(
+                [
+                    Cell(variant),
+                    Cell(learned_text(data, task, variant)),
+                    *(measured(*at(one), digits=1) for one in counts),
+                    _change(task_attrs(data, task), at(gain)),
+                ]
+            )
+        groups.append(Rows(rows, task_title(data, task)))
     columns = [
-        "Task",
-        "Training",
+        Column("Training"),
         Column("Learned", term="learned"),
-        "Needed by the score",
-        "Needed by the loss",
-        "Better off",
+        Column("Needed by the score", "heads"),
+        Column("Needed by the loss", "heads"),
+        Column("Better without", "heads"),
         Column("Held-out gain", term="gain_held_out"),
     ]
     caption = (
         f"Heads of {data.sizes['layer'] * data.sizes['head']}, mean over the seeds that learned "
-        "the task. Needed: q < 0.05 in the seed, corrected for all heads; better off: the score "
-        "rises without the head, likewise. 95 % intervals over seeds; of gains over seeds and "
+        "the task. Needed: q < 0.05 in the seed, corrected for all heads; better without: the "
+        "score rises, likewise. 95 % intervals over seeds; of gains over seeds and "
         "examples. Nothing is said of trainings at chance."
     )
-    several = data.sizes["variant"] > 1
-    return rows_table("Heads by training", columns, rows, caption) if several else None
+    return Table("Heads by training", columns, groups, caption) if groups else None
 
 
 OPENING = OpeningPlan(heading=heading, findings=study_findings, tables=(scores_table,))
