@@ -19,6 +19,7 @@ from headscope.experiments.evolution.measuring import (
     StepMeasurement,
     load_checkpoint,
     measured_steps,
+    refuse_missing,
     refuse_unlike,
     trees_of,
 )
@@ -100,6 +101,7 @@ def evolve_run(
     begin: Callable[[str], None],
 ) -> Run:
     """The evolution of a request that is known to be right; a checkpoint that fails is left out."""
+    refuse_missing(listed)
     notes, failed = list(left_out), list[ModelError]()
     with evolution_in_progress(job) as progress:
         known = dict[str, str](progress.manifest["steps"])

@@ -17,9 +17,9 @@ from headscope.errors import InputError, RunFolderError
 from headscope.experiments.circuits.circuits import circuits
 from headscope.experiments.circuits.made_inputs import opening_token, plain_tokens
 from headscope.experiments.circuits.settings import LEAST_LENGTH, CircuitSettings
-from headscope.experiments.evolution.checkpoints import ListedCheckpoint, unlike
+from headscope.experiments.evolution.checkpoints import ListedCheckpoint, is_commit, unlike
 from headscope.experiments.evolution.settings import MadeInputs
-from headscope.model.checkpoint import Checkpoint
+from headscope.model.checkpoint import Checkpoint, no_revision, revisions_of
 from headscope.model.language_model import CAUSAL, LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.atlas import atlas
@@ -117,6 +117,15 @@ def load_checkpoint(
     if any(ending in classes for ending in CAUSAL) and not source.config.is_encoder_decoder:
         return load_language_model(listed.place, tokenizer=words, kind="causal", **how)
     return load(listed.place, tokenizer=words, **how)
+
+
+def refuse_missing(listed: Sequence[ListedCheckpoint]) -> None:
+    """Raises ModelError for a revision that its repository does not have; commits are not tried."""
+    known = {one.place: revisions_of(one.place) for one in listed if one.revision}
+    for one in listed:
+        names, where = known.get(one.place, ((), ""))
+        if names and one.revision not in names and not is_commit(str(one.revision)):
+            raise no_revision(one.place, str(one.revision), names, where)
 
 
 def refuse_unlike(name: str, model: Model | LanguageModel, folder: Path) -> None:
