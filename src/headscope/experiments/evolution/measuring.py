@@ -57,7 +57,7 @@ class StepMeasurement:
         """
         own = model.model if isinstance(model, LanguageModel) else model
         place = self.folder / STEPS / f"step-{step:08}"
-        execution = replace(self.execution, overwrite=overwrite, progress=None)
+        execution = replace(self.execution, overwrite=overwrite, progress=None, shard=None)
         runs = list[Run]()
         try:
             if self.corpus is not None:
