@@ -145,8 +145,8 @@ function paintAllNote(fixed, d) {
   const same = here === null ? "" : `The ${size} largest neurons of two queries overlap by ${here.toFixed(2)} here${beside}, mean over all pairs; by chance ${chance.toFixed(2)}, and 1 if they are the same everywhere. `;
   const towards = fixed === null ? "the key that it gives most" : namedToken(keyTokens(), fixed);
   at("all-panel").setAttribute("aria-label", `All queries, neuron by neuron, towards ${towards}. ${same}`);
-  const left = there === null ? "" : `Left: the same head of that network, ${fixed === null ? "each query towards its strongest key there" : "towards the same key"}. `;
-  at("all-note").textContent = `${same}${left}Blue adds to the score, vermillion takes away; full colour is the largest neuron of each row. Lines lead to ${towards}, the darker the larger the weight. Pointing at a row chooses the query, a click keeps it.`;
+  const untrained = there === null ? "" : `“Untrained network” shows the same head of it, ${fixed === null ? "each query towards its own strongest key" : "towards the same key"}. `;
+  at("all-note").textContent = `${same}${untrained}Blue adds to the score, vermillion takes away; full colour is the largest neuron of each row. Lines lead to ${towards}, the darker the larger the weight. Pointing at a row chooses the query, a click keeps it.`;
 }
 
 // Pointing chooses the query until the pointer leaves.
