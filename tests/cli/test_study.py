@@ -12,10 +12,11 @@ import pytest
 
 import headscope as hs
 from cli.conftest import refused
-from headscope.claims.reading import run_findings
+from headscope.claims.reading import Reading, run_findings
 from headscope.errors import RunStopped
 from headscope.experiments.map_classifier.applied import classes_of
-from headscope.experiments.study import studying
+from headscope.experiments.study import STUDY, studying
+from headscope.experiments.study.map_classes import class_shares, classes_table
 from headscope.experiments.study.study import study
 from headscope.run.execution import Execution
 from headscope.tasks.task_data import read_task
@@ -134,6 +135,23 @@ def test_shares_of_classes_stay_shares_over_seeds_and_none_is_known_without_erro
         if side == "before":  # also where no map is of the class
             assert (high > low).all()
             assert (data.mean_feature_before == 0).any()
+
+
+def test_a_start_of_random_weights_stands_beside_the_pretrained_one(run):
+    tree = run.tree.copy(deep=True)
+    tree["study"] = tree["study"].to_dataset().assign_coords(variant=["plain", "from-scratch"])
+    reading = Reading(tree, STUDY)
+    rows = class_shares(reading, "mood")
+    assert [name for name, *_ in rows] == ["before", "plain", "random weights", "from-scratch"]
+    vertical = tree["study"]["mean_feature_before"].sel(
+        variant="from-scratch", task="mood", quantity="patterns.share.vertical"
+    )
+    assert rows[2][2][0].value == vertical
+    assert "Random weights: where" in classes_table(reading).caption
+    assert "Random weights: where" not in classes_table(Reading(run.tree, STUDY)).caption
+    bare = tree["study"].to_dataset().drop_sel(quantity=["patterns.unsure"])
+    tree["study"] = bare
+    assert class_shares(Reading(tree, STUDY), "mood") == []
 
 
 def test_means_are_over_the_seeds_that_learned_the_task(run):

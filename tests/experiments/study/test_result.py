@@ -41,7 +41,7 @@ def state(*, needed=(), harmful=(), learned=True):
 def test_needed_and_harmful_heads_are_counted_in_every_kind_of_training_but_at_chance():
     every = {
         ("plain", 0): state(needed=(0,), harmful=(7,)),
-        ("plain", 1): state(needed=(0, 5)),
+        ("plain", 1): state(needed=(0, 5), harmful=(6,)),
         ("frozen", 0): state(needed=(1, 2, 3)),
         ("frozen", 1): state(needed=(4,), learned=False),
     }
@@ -55,10 +55,12 @@ def test_needed_and_harmful_heads_are_counted_in_every_kind_of_training_but_at_c
     data = study_result(parts, replicates=50, replacement="uniform", seed=0).sel(task="mood")
     np.testing.assert_array_equal(data.heads_needed, [[1, 2], [3, np.nan]])
     np.testing.assert_array_equal(data.heads_needed_by_loss, [[1, 2], [3, np.nan]])
-    np.testing.assert_array_equal(data.heads_harmful, [[1, 0], [0, np.nan]])
+    np.testing.assert_array_equal(data.heads_harmful, [[1, 1], [0, np.nan]])
+    assert data.mean_heads_harmful[0] == 1
+    assert data.mean_heads_harmful_ci_low.isnull().all()  # two equal counts have no spread
     np.testing.assert_allclose(data.mean_heads_needed, [1.5, 3])
     np.testing.assert_allclose(data.mean_heads_needed_ci_high, [7.853, np.nan], atol=1e-3)
-    np.testing.assert_allclose(data.gain, [[0.1, 0], [0, np.nan]], atol=1e-12)
+    np.testing.assert_allclose(data.gain, [[0.1, 0.1], [0, np.nan]], atol=1e-12)
     np.testing.assert_allclose(data.effect[..., 0, 0], [[-0.2, -0.2], [0, np.nan]], atol=1e-12)
     np.testing.assert_allclose(data.needed_share[0, 0], 1)  # of plain trainings
     np.testing.assert_allclose(data.needed_share[0, 1:], 0)

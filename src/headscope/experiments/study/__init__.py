@@ -68,6 +68,7 @@ STUDY = Question(
             tables=("map_classes:classes_table",),
             absent="No example is long enough for a class of maps.",
             columns=1,
+            wide=True,
         ),
         PicturePlan(
             name="study_layers",

@@ -51,7 +51,7 @@ def class_panels(run: Reading) -> list[Panel]:
             bars.append((task_title(run.data, task), name))
             shares.append([float(one.value) for one in some[: len(CLASSES)]])
     draw = partial(draw_bars, bars, np.array(shares))
-    return [Panel("Classes of maps", draw, height=0.45, key_above=True)] if bars else []
+    return [Panel("Classes of maps", draw, height=0.4, key_above=True)] if bars else []
 
 
 def class_caption(run: Reading) -> str:
@@ -84,9 +84,11 @@ def classes_table(run: Reading) -> Table | None:
         *(Column(one.title, "% of maps", one.name) for one in CLASSES),
         Column("Unsure", "% of maps", "unsure"),
     ]
+    starts = "Random weights: where from-scratch begins. "
     caption = (
         "Share of maps of each class, one map for each head and example of dev, mean over heads "
-        "and seeds. 95 % intervals over seeds and examples, not corrected for the cells. Changes "
-        "with their intervals: Table “Before and after”, and tables/study_features."
+        f"and seeds. {starts if FROM_SCRATCH in variants_of(run.data) else ''}95 % intervals over "
+        "seeds and examples, not corrected for the cells. Changes with their intervals: Table "
+        "“Before and after”, and tables/study_features."
     )
     return Table("Classes of maps", columns, groups, caption) if groups else None

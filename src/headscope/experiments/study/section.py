@@ -306,8 +306,8 @@ def variants_table(run: Reading) -> Table | None:
     caption = (
         f"Heads of {data.sizes['layer'] * data.sizes['head']}, mean over the seeds that learned "
         "the task. Needed: q < 0.05 in the seed, corrected for all heads; better without: the "
-        "score rises, likewise. 95 % intervals over seeds; of gains over seeds and "
-        "examples. Nothing is said of trainings at chance."
+        "score rises, likewise. 95 % intervals over seeds, none where all counts are equal; of "
+        "gains over seeds and examples. Nothing is said of trainings at chance."
     )
     return Table("Heads by training", columns, groups, caption) if groups else None
 
