@@ -17,9 +17,9 @@ from headscope.errors import InputError, RunFolderError
 from headscope.experiments.circuits.circuits import circuits
 from headscope.experiments.circuits.made_inputs import opening_token, plain_tokens
 from headscope.experiments.circuits.settings import LEAST_LENGTH, CircuitSettings
-from headscope.experiments.evolution.checkpoints import ListedCheckpoint, is_commit, unlike
+from headscope.experiments.evolution.checkpoints import ListedCheckpoint, unlike
 from headscope.experiments.evolution.settings import MadeInputs
-from headscope.model.checkpoint import Checkpoint, no_revision, revisions_of
+from headscope.model.checkpoint import Checkpoint, revisions_of
 from headscope.model.language_model import CAUSAL, LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.atlas import atlas
@@ -120,12 +120,15 @@ def load_checkpoint(
 
 
 def refuse_missing(listed: Sequence[ListedCheckpoint]) -> None:
-    """Raises ModelError for a revision that its repository does not have; commits are not tried."""
-    known = {one.place: revisions_of(one.place) for one in listed if one.revision}
+    """Raises ModelError for a revision that its repository does not have, nor the cache.
+
+    Each repository is asked for all its revisions at once, and for those that it does not list.
+    """
+    known = {one.place: revisions_of(one.place)[0] for one in listed if one.revision}
     for one in listed:
-        names, where = known.get(one.place, ((), ""))
-        if names and one.revision not in names and not is_commit(str(one.revision)):
-            raise no_revision(one.place, str(one.revision), names, where)
+        names = known.get(one.place)
+        if names and one.revision not in names:
+            Checkpoint(one.place, revision=one.revision, trust_remote_code=False)
 
 
 def refuse_unlike(name: str, model: Model | LanguageModel, folder: Path) -> None:
