@@ -12,11 +12,15 @@ import pytest
 
 import headscope as hs
 from cli.conftest import refused
-from headscope.claims.reading import run_findings
+from headscope.claims.reading import Reading, run_findings
 from headscope.errors import RunStopped
-from headscope.experiments.study import studying
+from headscope.experiments.map_classifier.applied import classes_of
+from headscope.experiments.study import STUDY, studying
+from headscope.experiments.study.map_classes import class_shares, classes_table
 from headscope.experiments.study.study import study
 from headscope.run.execution import Execution
+from headscope.tasks.task_data import read_task
+from headscope.tasks.task_request import Loading
 from tasks.made import checkpoint, rows, write_tsv
 
 LEARNING = {"epochs": 6, "batch": 8, "rate": 5e-3, "replicates": 20}
@@ -63,13 +67,22 @@ def run(desk):
 
 
 def test_effects_are_those_of_ablate_on_each_checkpoint(run, desk):
-    for task in ("mood", "sts-b"):
-        place = desk / f"run/checkpoints/{task}-seed1"
+    for task, variant in (("mood", "plain"), ("sts-b", "plain"), ("sts-b", "frozen")):
+        of = "" if variant == "plain" else f"-{variant}"
+        place = desk / f"run/checkpoints/{task}-seed1{of}"
         alone = hs.ablate(place, task, data=desk / "data", replicates=20, execution=STOCK)
-        own, ablation = run["study"].sel(task=task, seed=1), alone["ablation"]
+        own = run["study"].sel(variant=variant, task=task, seed=1)
+        assert own.learned
+        ablation = alone["ablation"]
         for name, other in (("effect", "difference"), ("loss_effect", "loss_difference")):
             for end in ("", "_ci_low", "_ci_high"):
                 np.testing.assert_allclose(own[name + end], ablation[other + end], atol=1e-6)
+        for name, key, verdict in (
+            ("heads_needed", "verdict", "helpful"),
+            ("heads_harmful", "verdict", "harmful"),
+            ("heads_needed_by_loss", "loss_verdict", "helpful"),
+        ):
+            assert own[name] == (ablation[key] == verdict).sum()
 
 
 def test_changes_are_those_of_compare_and_of_the_record(run, desk):
@@ -97,13 +110,62 @@ def test_changes_are_those_of_compare_and_of_the_record(run, desk):
     np.testing.assert_allclose(own.score_after_ci_low, after["ci_low"])
 
 
+def test_classes_of_maps_are_those_of_patterns_apply(run, desk, tmp_path):
+    task = read_task("mood", desk / "data")
+    places = {"before": desk / "model", "after": desk / "run/checkpoints/mood-seed1"}
+    texts = {str(place): {"mood": task} for place in places.values()}
+    settings = hs.Settings(analyses=("patterns",), replicates=20)
+    alone = classes_of(texts, tmp_path, settings, Loading(), tell=list)
+    own = run["study"].sel(variant="plain", task="mood", seed=1)
+    for side, place in places.items():
+        shares = alone[str(place), "mood"]["patterns"]["model_share"]
+        assert float(shares.max()) > 0.3
+        for name in shares["pattern"].values.tolist():
+            number = own[f"feature_{side}"].sel(quantity=f"patterns.share.{name}")
+            np.testing.assert_allclose(number, shares.sel(pattern=name), atol=1e-6)
+
+
+def test_shares_of_classes_stay_shares_over_seeds_and_none_is_known_without_error(run):
+    shares = [str(name) for name in run["study"]["quantity"].values if "patterns.share" in name]
+    data = run["study"].sel(quantity=shares)
+    for side, least in (("before", 0), ("after", 0), ("change", -1)):
+        low, high = (data[f"mean_feature_{side}_ci_{end}"] for end in ("low", "high"))
+        assert (low >= least).all()
+        assert (high <= 1).all()
+        if side == "before":  # also where no map is of the class
+            assert (high > low).all()
+            assert (data.mean_feature_before == 0).any()
+
+
+def test_a_start_of_random_weights_stands_beside_the_pretrained_one(run):
+    tree = run.tree.copy(deep=True)
+    tree["study"] = tree["study"].to_dataset().assign_coords(variant=["plain", "from-scratch"])
+    reading = Reading(tree, STUDY)
+    rows = class_shares(reading, "mood")
+    assert [name for name, *_ in rows] == ["before", "plain", "random weights", "from-scratch"]
+    vertical = tree["study"]["mean_feature_before"].sel(
+        variant="from-scratch", task="mood", quantity="patterns.share.vertical"
+    )
+    assert rows[2][2][0].value == vertical
+    assert "Random weights: where" in classes_table(reading).caption
+    assert "Random weights: where" not in classes_table(Reading(run.tree, STUDY)).caption
+    bare = tree["study"].to_dataset().drop_sel(quantity=["patterns.unsure"])
+    tree["study"] = bare
+    assert class_shares(Reading(tree, STUDY), "mood") == []
+
+
 def test_means_are_over_the_seeds_that_learned_the_task(run):
     data = run["study"]
     for task in ("mood", "sts-b"):
         knows = data.learned.sel(variant="plain", task=task).values > 0
         assert knows.any()
-        effect = data.effect.sel(task=task).values[knows].mean(0)
+        effect = data.effect.sel(variant="plain", task=task).values[knows].mean(0)
         np.testing.assert_allclose(data.mean_effect.sel(task=task), effect, atol=1e-12)
+        for variant in ("plain", "frozen"):
+            own = data.sel(variant=variant, task=task)
+            assert (own.heads_needed.notnull() == (own.learned > 0)).all()
+            np.testing.assert_allclose(own.mean_heads_needed, own.heads_needed.mean("seed"))
+            np.testing.assert_allclose(own.mean_gain, own.gain.mean("seed"), atol=1e-12)
     low, chance = data.score_after_ci_low.sel(task="mood"), data.chance.sel(task="mood")
     assert ((low > chance) == (data.learned.sel(task="mood") > 0)).all()
 
@@ -121,9 +183,15 @@ def test_the_page_is_drawn_again_from_results_and_the_doctor_finds_no_fault(run,
     folder = desk / "run"
     assert headscope("report", folder).code == 0
     page = (folder / "report.html").read_text("utf-8")
-    for words in ("Was the task learned?", "Why does disabling a head help?", "at chance"):
+    for words in (
+        "Was the task learned?",
+        "Why does disabling a head help?",
+        "at chance",
+        "Heads by training",
+        "Classes of maps",
+    ):
         assert words in page
-    for name in ("study_scores.svg", "study_heads.png", "study_change.svg"):
+    for name in ("study_scores.svg", "study_heads.png", "study_change.svg", "study_classes.svg"):
         assert (folder / "figures" / name).is_file()
     assert (folder / "tables/study.csv").is_file()
     features = pd.read_csv(folder / "tables/study_features.csv")

@@ -375,3 +375,18 @@ def test_intervals_of_skewed_means_hold_the_truth(documents: int) -> None:
     found = estimate(draws_of(rng.exponential(size=(documents, 1500))), bounds=POSITIVE)
     held = (found.low <= 1) & (found.high >= 1)
     assert 0.92 <= held.mean() <= 0.98
+
+
+def test_places_of_the_last_axis_keep_the_draws_and_sizes_of_their_interval():
+    rng = np.random.default_rng(0)
+    weights = np.array([1.0, 5, 2, 2, 3, 1])
+    sums, sizes = sums_of(rng.binomial(weights.astype(int), 0.3, (4, 6)).T), sums_of(weights)
+    draws = ratio(sums, sizes[:, None])
+    for shared in (sizes[:, None], np.repeat(sizes[:, None], 4, 1)):
+        whole = estimate_share(draws, shared)
+        for which in (-1, slice(2), slice(1, 3)):
+            one = whole.last(which)
+            again = estimate_share(one.draws, one.sizes)
+            for end in ("value", "low", "high"):
+                np.testing.assert_array_equal(getattr(one, end), getattr(whole, end)[..., which])
+                np.testing.assert_allclose(getattr(again, end), getattr(one, end))

@@ -347,3 +347,21 @@ def test_a_client_that_vanishes_is_not_worked_for_and_the_server_stays():
         assert json.loads(after.getresponse().read())["found"] == "found after"
         after.close()
     assert model.read_texts == ["gone", "after"]
+
+
+def test_the_untrained_network_is_asked_for_only_where_it_is_wanted(opened, of_encoder):
+    page, bodies = opened(of_encoder), []
+    page.on("request", lambda one: bodies.append(one.post_data or ""))
+    page.click("#tab-neuron")
+    page.locator("#all-note").wait_for()
+    assert not page.is_checked("#all-untrained")
+    assert not any('"untrained":true' in body for body in bodies)
+    page.check("#all-untrained")
+    page.locator("#all-panel.beside .untrained canvas").wait_for()
+    assert "in an untrained network of this shape by" in page.locator("#all-note").text_content()
+    strips = "[...document.querySelectorAll('#all-panel canvas')].map((one) => one.toDataURL())"
+    own, untrained = page.evaluate(strips)
+    assert own != untrained
+    typed(page, "A dog barked at it.")
+    page.locator("#all-panel.beside").wait_for()
+    assert sum('"untrained":true' in body for body in bodies) == 2

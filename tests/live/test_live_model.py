@@ -18,7 +18,14 @@ from headscope.errors import InputError, ModelError
 from headscope.live.answers import answer, head_answer
 from headscope.live.live_model import LiveModel
 from headscope.live.open_model import OpenedModel, open_model, parameter_count
-from headscope.live.requests import AbsentError, Changes, HeadRequest, ReadRequest, read_request
+from headscope.live.requests import (
+    AbsentError,
+    Changes,
+    HeadRequest,
+    ReadRequest,
+    head_request,
+    read_request,
+)
 from headscope.live.waiting import DroppedError
 from headscope.model.attention import visible
 from headscope.model.checkpoint import quietly
@@ -75,6 +82,20 @@ def test_a_head_is_given_as_a_view_gives_it(encoder, tiny):
     assert block == unzipped(detail["blocks"][0])
     with pytest.raises(InputError, match="found the head"):
         head_answer(shown, HeadRequest(ReadRequest(TEXT), (0, 2, 0)))
+
+
+def test_a_head_of_the_untrained_network_is_that_of_a_view_beside_it(encoder, tiny):
+    request = head_request(
+        json.dumps({"text": TEXT, "stack": 0, "layer": 1, "head": 2, "untrained": True}).encode()
+    )
+    assert request.untrained
+    block = head_answer(encoder.untrained.read(request.text, nothing).shown, request)
+    view = hs.view(tiny, TEXT, detail=[(1, 2)], untrained=True)
+    detail = payload(view.shown, labels=view.labels, detail=view.detail)["stacks"][0]["detail"]
+    assert block == unzipped(detail["untrained"][0])
+    assert block != unzipped(detail["blocks"][0])
+    with pytest.raises(InputError, match="found untrained '1'; wanted true or false"):
+        head_request(b'{"text": "a", "stack": 0, "layer": 0, "head": 0, "untrained": 1}')
 
 
 def by_hand(model, text, intervene):

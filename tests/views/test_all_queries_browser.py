@@ -80,6 +80,44 @@ def test_the_overlap_of_the_largest_neurons_is_that_of_the_vectors(at_head):
     assert set(ends(page)) == {3}
 
 
+def with_untrained():
+    """A page with an untrained network beside, and that network's page by itself."""
+    payload, other = make_payload(), make_payload(scaling=0.25, causal=False)
+    blocks = other["stacks"][0]["detail"]["blocks"]
+    other["stacks"][0]["detail"]["blocks"] = blocks[1:] + blocks[:1]
+    payload["stacks"][0]["detail"]["untrained"] = blocks[1:] + blocks[:1]
+    return payload, other
+
+
+def test_an_untrained_network_stands_beside_row_by_row(at_head):
+    payload, other = with_untrained()
+    page = at_head(payload)
+    page.locator("#all-panel.beside").wait_for()
+    known = [overlap(known_parts(one)) for one in (payload, other)]
+    assert abs(known[0] - known[1]) > 0.01
+    np.testing.assert_allclose(numbers(page), [*known, chance(16)], atol=0.0051)
+    own, beside = (
+        page.locator(f"#all-panel .strip-of-all{kind} canvas").bounding_box()
+        for kind in (":not(.untrained)", ".untrained")
+    )
+    assert (own["y"], own["height"]) == (beside["y"], beside["height"])
+    assert beside["x"] + beside["width"] < own["x"]
+    drawn = pixels(page, "#all-panel .untrained canvas")[..., :3].astype(int)
+    parts = known_parts(other)
+    clear = np.abs(parts) / np.abs(parts).max(1, keepdims=True) > 0.05
+    blue = drawn[..., 2] - drawn[..., 0]
+    np.testing.assert_array_equal(blue[clear] > 0, parts[clear] > 0)
+    page.uncheck("#all-untrained")
+    assert page.locator("#all-panel .untrained:visible").count() == 0
+    assert len(numbers(page)) == 2
+
+
+def test_without_an_untrained_network_nothing_is_said_of_one(at_head):
+    page = at_head(make_payload())
+    assert not page.locator("#all-untrained").is_visible()
+    assert "untrained" not in page.locator("#all-note").text_content()
+
+
 def test_each_row_is_full_of_colour_at_its_largest_neuron(at_head):
     payload = make_payload()
     page = at_head(payload)

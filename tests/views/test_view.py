@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
 import headscope as hs
@@ -42,6 +43,38 @@ def test_the_name_of_a_file_is_no_text(demo, tmp_path):
         for texts in ({"text": name}, {"text": CAT, "text_pair": name}):
             with pytest.raises(InputError, match=r"which names a file; wanted a text"):
                 hs.view(demo, **texts)
+
+
+# --- beside an untrained network --------------------------------------------------------------
+
+
+def detail_of(view):
+    return json.loads(island_of(view.page.decode()))["stacks"][0]["detail"]
+
+
+def test_the_untrained_network_is_one_of_its_configuration_without_training(demo, tmp_path):
+    view = hs.view(demo, CAT, detail=[(2, 3)], untrained=True)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        fresh = type(demo.network)(demo.network.config)
+    fresh.save_pretrained(tmp_path)
+    demo.tokenizer.save_pretrained(tmp_path)
+    alone = hs.view(str(tmp_path), CAT, detail=[(2, 3)])
+    own, other = (one.shown.stacks[0] for one in (view, alone))
+    for name in ("queries", "keys"):
+        mine, theirs = getattr(own.untrained.vectors, name), getattr(other.vectors, name)
+        np.testing.assert_allclose(mine, theirs, atol=1e-6)
+        assert np.abs(mine - getattr(own.vectors, name)).max() > 0.1
+    detail = detail_of(view)
+    assert detail["untrained"] == detail_of(alone)["blocks"]
+    plain = hs.view(demo, CAT, detail=[(2, 3)])
+    assert "untrained" not in detail_of(plain)
+    assert detail["blocks"] == detail_of(plain)["blocks"]
+
+
+def test_an_untrained_network_without_neurons_to_show_is_refused(demo):
+    with pytest.raises(InputError, match="found untrained and detail none"):
+        hs.view(demo, CAT, detail="none", untrained=True)
 
 
 # --- comparisons ------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, complain
 from headscope.cli.typed_command import group, run_command
 from headscope.experiments.evolution.evolve import EvolveRequest, evolve
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.store import Run
 
 
-class _EvolveOptions(shared.RunOptions, EvolveRequest):
+class _EvolveOptions(shared.SharedRunOptions, EvolveRequest):
     corpus: shared.CorpusOptions = group("What to read", before="limit")  # type: ignore[assignment]
 
 
@@ -31,7 +32,10 @@ def evolve_command(options: _EvolveOptions) -> None:
     headscope evolve gpt2-a/step-100 gpt2-a/step-200 --text wiki.txt -o heads
     headscope evolve EleutherAI/pythia-70m@step1000 EleutherAI/pythia-70m@step2000 -o heads
     """
-    with ProgressBar(quiet=options.quiet, unit="inputs") as bar:
+    with (
+        noting_failure(options.output, options.shard),
+        ProgressBar(quiet=options.quiet, unit="inputs") as bar,
+    ):
 
         def begin(name: str) -> None:
             if not options.quiet:

@@ -44,7 +44,7 @@ class _SlurmOptions(Options):
 def slurm_command(options: _SlurmOptions) -> None:
     """Print an array script for Slurm that runs `headscope COMMAND ...` in several tasks.
 
-    COMMAND is atlas, zoo, ablate, importance, explain, probe or study; all that it takes is given
+    COMMAND is one that takes --shard, such as atlas, ablate or study; all that it takes is given
     as there. A task that is killed, preempted or requeued costs the shard it computed; the last one
     merges and reports. `headscope status RUN` tells how far it is.
 

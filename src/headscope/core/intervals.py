@@ -65,6 +65,15 @@ class Estimate:
         """The estimate after a function of value and ends, without draws: to select or reshape."""
         return Estimate(function(self.value), function(self.low), function(self.high))
 
+    def last(self, which: int | slice) -> Estimate:
+        """The estimate at places of its last axis, with its draws."""
+        draws, sizes = self.draws, self.sizes
+        if sizes is not None:
+            all_alike = slice(None) if isinstance(which, slice) else 0
+            sizes = sizes[..., which if sizes.shape[-1] > 1 else all_alike]
+        draws = None if draws is None else draws[..., which]
+        return replace(self.map(lambda end: end[..., which]), draws=draws, sizes=sizes)
+
 
 def _where_asked(made: Made) -> Made:
     """No intervals for columns in which fewer than FEWEST groups take part: rare relations.

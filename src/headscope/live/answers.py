@@ -108,7 +108,8 @@ def _ask_for_all(stack: dict[str, Any]) -> None:
     places = [[layer, head] for layer in range(stack["layers"]) for head in range(stack["heads"])]
     detail = stack["detail"]
     why = "" if detail["vectors"] else detail["why"]
-    stack["detail"] = detail | {"heads": places, "bits": BITS, "why": why, "blocks": []}
+    there: dict[str, Any] = {"heads": places, "bits": BITS, "why": why, "blocks": []}
+    stack["detail"] = detail | there | {"untrained": []}
 
 
 def head_answer(shown: ExampleMaps, request: HeadRequest) -> bytes:

@@ -87,9 +87,12 @@ class LiveApp:
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
-                return head_answer(model.read(query.text, ticket.check).shown, query)
+                reader = model.untrained if query.untrained else model
+                return head_answer(reader.read(query.text, ticket.check).shown, query)
 
-        return await self._wait(request, self.line.put(client, f"head {query.place}", work))
+        return await self._wait(
+            request, self.line.put(client, f"head {query.place} {query.untrained}", work)
+        )
 
     @property
     def _there(self) -> LiveModel:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import nlargest
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.variants import StandIn
 from headscope.model.vocabulary import bytes_as_text
+from headscope.run.control import untrained_model
 from headscope.run.plan import encoded
 from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
@@ -83,6 +85,11 @@ class LiveModel:
     @property
     def _decodes(self) -> bool:
         return bool(self.model.network.config.is_encoder_decoder)
+
+    @cached_property
+    def untrained(self) -> LiveModel:
+        """An untrained network of the same shape, made when it is first wanted."""
+        return LiveModel(OpenedModel(untrained_model(self.model)), longest=self.longest)
 
     @property
     def about(self) -> dict[str, Any]:

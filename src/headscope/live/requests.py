@@ -65,11 +65,13 @@ class ReadRequest:
 class HeadRequest:
     """A head's exact weights and vectors in a text, of the model as it is.
 
-    place  stack, layer, head
+    place      stack, layer, head
+    untrained  of an untrained network of its shape instead
     """
 
     text: ReadRequest
     place: tuple[int, int, int]
+    untrained: bool = False
 
 
 def read_request(body: bytes) -> ReadRequest:
@@ -88,10 +90,12 @@ def read_request(body: bytes) -> ReadRequest:
 
 
 def head_request(body: bytes) -> HeadRequest:
-    """As `read_request`, with stack, layer and head."""
-    fields = _object(body, *TEXTS, *PLACE)
+    """As `read_request`, with stack, layer and head, and perhaps untrained."""
+    fields = _object(body, *TEXTS, *PLACE, "untrained")
+    if not isinstance(untrained := fields.get("untrained", False), bool):
+        raise InputError(f"found untrained {str(untrained)[:40]!r}; wanted true or false")
     stack, layer, head = (_number(fields.get(name)) for name in PLACE)
-    return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head))
+    return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head), untrained)
 
 
 def _object(body: bytes, *names: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
 from headscope.corpus.tokenizer import unusable
-from headscope.errors import ModelError, memory_told, told_as
+from headscope.errors import ModelError, did_you_mean, memory_told, told_as
 from headscope.model.doubts import loading_doubts
 from headscope.model.placement import Placement
 from headscope.model.request import WANTED, id_and_revision, place_of
@@ -53,6 +54,8 @@ PROBES = (
 # How transformers says what a tokenizer lacks.
 _PACKAGE = re.compile(r"(?:requires the|need to install) ([\w-]+)")
 FITS = "wanted a model that fits: --dtype bfloat16, --device-map auto, or quantised weights"
+IN_CACHE = "in the cache, and the hub is out of reach"
+MOST_NAMED = 8  # revisions in an error
 MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 
 
@@ -199,7 +202,7 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
 
     Requested once and first: the loaders by themselves retry an unreachable hub for half a minute.
     """
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import (
         HFValidationError,
         RepositoryNotFoundError,
@@ -213,10 +216,59 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
             f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n"
             f"{WANTED}"
         ) from error
-    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+    except RevisionNotFoundError as error:
+        raise no_revision(name, str(revision), *revisions_of(repository)) from error
+    except RepositoryNotFoundError as error:
         raise cannot_load(name, str(error).strip().splitlines()[0][:300]) from error
-    except Exception:  # whatever keeps the hub away, what was fetched before can still be used
+    except Exception as error:  # whatever keeps the hub away, what was fetched before can be used
+        stored = try_to_load_from_cache(repository, "config.json", revision=revision)
+        known = () if isinstance(stored, str) else revisions_in_cache(repository)
+        if known and revision and revision not in known:
+            raise no_revision(name, revision, known, IN_CACHE) from error
         return {"local_files_only": True}
+
+
+def revisions_of(repository: str) -> tuple[list[str], str]:
+    """Branches and tags of a repository on the hub, or in the cache if the hub is out of reach;
+    and which of these, in words.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        refs = HfApi().list_repo_refs(repository)
+    except Exception:
+        return revisions_in_cache(repository), IN_CACHE
+    return [one.name for one in (*refs.branches, *refs.tags)], "on the hub"
+
+
+def revisions_in_cache(repository: str) -> list[str]:
+    """Branches, tags and commits of a repository of the hub that were fetched before."""
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        stored = scan_cache_dir().repos
+    except (CacheNotFound, OSError):
+        return []
+    revisions = {
+        revision
+        for one in stored
+        if (one.repo_type, one.repo_id) == ("model", repository)
+        for commit in one.revisions
+        for revision in (*commit.refs, commit.commit_hash)
+    }
+    return sorted(revisions, key=lambda one: (len(one), one))  # commits, which are long, last
+
+
+def no_revision(name: str, revision: str, known: Sequence[str], where: str) -> ModelError:
+    """The error for a revision that a repository does not have; `known` as `revisions_of`."""
+    some = ", ".join(known[:MOST_NAMED]) + (", …" if len(known) > MOST_NAMED else "")
+    meant = did_you_mean(revision, known) or (";" if known else "")
+    there = f"{meant} there are {some}" if some else ""
+    return ModelError(
+        f"cannot load {name!r}: no revision {revision!r} of it is {where}{there}\n"
+        "wanted one of its branches, tags or commits"
+    )
 
 
 def unknown_share(tokenizer: Any) -> float:

@@ -84,9 +84,11 @@ def points(value: float, low: float, high: float, *, mark: str = "") -> Cell:
     return _cell(100 * value, 100 * low, 100 * high, digits=1, signed=True, mark=mark)
 
 
-def measured(value: float, low: float = math.nan, high: float = math.nan) -> Cell:
-    """A number in the model's own unit, three decimals."""
-    return _cell(value, low, high, digits=3)
+def measured(
+    value: float, low: float = math.nan, high: float = math.nan, *, digits: int = 3
+) -> Cell:
+    """A number in the model's own unit, with its decimals."""
+    return _cell(value, low, high, digits=digits)
 
 
 def probability(p: float) -> Cell:

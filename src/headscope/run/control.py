@@ -102,7 +102,7 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
     if wish is None or str(wish) == NONE:
         return None
     if str(wish) == RANDOM:
-        networks = {"untrained": _maker(model, untrained)}
+        networks: dict[str, Callable[[], Model]] = {"untrained": partial(untrained_model, model)}
         for at in range(ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))):
             name = f"shuffled {at + 1}" if at else "shuffled"
             networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
@@ -120,6 +120,11 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
             "of its shape that has learned less, or --control random"
         )
     return Control("model", {"model": lambda: other}, {"kind": "model", "sha256": other.sha256})
+
+
+def untrained_model(model: Model) -> Model:
+    """The network `untrained` of a model's control; raises ModelError where none can be made."""
+    return _maker(model, untrained)()
 
 
 def controlled(names: list[str]) -> list[str]:

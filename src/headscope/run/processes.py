@@ -36,7 +36,7 @@ BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s 
 ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
 MOST = 100_000  # processes of one run
 # Whose runs they can fill.
-DIVIDED = ("atlas", "zoo", "ablate", "importance", "explain", "trial", "probe", "study")
+DIVIDED = ("atlas", "zoo", "ablate", "importance", "explain", "trial", "probe", "study", "evolve")
 LOADING = "loading"  # the state of a process that does not take part yet
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more

@@ -116,6 +116,7 @@ class StackMaps:
     versus      attention to compare with: shown beside, and as the difference
     importance  [layer, head, neuron] of the vectors' neurons in a corpus
     numbers     [layer] from 0, the model's own, where only some of its layers attend
+    untrained   the same of an untrained network of the shape, whose vectors the page shows beside
     """
 
     name: str
@@ -129,6 +130,7 @@ class StackMaps:
     versus: NamedMaps | None = None
     importance: Float64 | None = None
     numbers: tuple[int, ...] = ()
+    untrained: Self | None = None
 
     @property
     def names(self) -> HeadNames:
@@ -230,6 +232,12 @@ def beside_text(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
         )
     sides = tuple(_joined(a, b) for a, b in zip(shown.sides, other.sides, strict=True))
     return replace(_with(shown, other, "attention, other text"), sides=sides)
+
+
+def beside_untrained(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
+    """The example with what an untrained network of the same shape makes of it."""
+    pairs = zip(shown.stacks, other.stacks, strict=True)
+    return replace(shown, stacks=tuple(replace(one, untrained=two) for one, two in pairs))
 
 
 def _with(shown: ExampleMaps, other: ExampleMaps, label: str) -> ExampleMaps:

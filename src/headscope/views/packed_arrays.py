@@ -149,7 +149,7 @@ def detail_of(
     bits = _bits(stack, detail)
     order = plainest(stack, sides)
     order.sort(key=lambda place: place != opened)
-    heads, blocks = _chosen(stack, order, detail, bits=bits, room=room, least=least)
+    heads, blocks, untrained = _chosen(stack, order, detail, bits=bits, room=room, least=least)
     layers, count = stack.attention.shape[:2]
     vectors = stack.vectors
     why = "" if vectors else stack.why_none
@@ -173,12 +173,14 @@ def detail_of(
         "importance": importance,
         "why": why,
         "blocks": blocks,
+        **({"untrained": untrained} if any(untrained) else {}),
     }
 
 
 def _chosen(
     stack: StackMaps, order: Heads, detail: Detail, *, bits: int, room: int, least: int
-) -> tuple[list[tuple[int, int]], list[str]]:
+) -> tuple[list[tuple[int, int]], list[str], list[str]]:
+    """The heads with their blocks, and those of an untrained network, "" without one."""
     layers, count = stack.attention.shape[:2]
     if not isinstance(detail, str):
         places = [(int(layer), int(head)) for layer, head in detail]
@@ -188,20 +190,28 @@ def _chosen(
                     f"found detail for {stack.names.both(layer, head)}; there are {layers} "
                     f"layers × {count} heads"
                 )
-        return places, [block_of(stack, head, bits=bits) for head in places]
+        both = [_blocks(stack, head, bits=bits) for head in places]
+        return places, [one for one, _ in both], [other for _, other in both]
     if detail not in ("auto", "all", "none"):
         raise InputError(f"detail is {detail!r}; wanted auto, all, none, or heads (layer, head)")
     if detail == "none":
-        return [], []
-    heads, blocks, size = list[tuple[int, int]](), list[str](), 0
+        return [], [], []
+    heads, blocks, untrained, size = list[tuple[int, int]](), list[str](), list[str](), 0
     for place in order:
-        block = block_of(stack, place, bits=bits)
-        size += len(block)
+        block, other = _blocks(stack, place, bits=bits)
+        size += len(block) + len(other)
         if detail == "auto" and size > room and len(heads) >= least:
             break
         heads.append(place)
         blocks.append(block)
-    return heads, blocks
+        untrained.append(other)
+    return heads, blocks, untrained
+
+
+def _blocks(stack: StackMaps, place: tuple[int, int], *, bits: int) -> tuple[str, str]:
+    other = stack.untrained
+    beside = "" if other is None or other.vectors is None else block_of(other, place, bits=bits)
+    return block_of(stack, place, bits=bits), beside
 
 
 def plainest(stack: StackMaps, sides: Sequence[TokenSide]) -> list[tuple[int, int]]:

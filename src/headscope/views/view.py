@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.head_names import Head
-from headscope.core.options import argument, comma_separated, option, takes
+from headscope.core.options import argument, comma_separated, flag, option, takes
 from headscope.errors import InputError
 from headscope.model.request import model_place
 from headscope.run.manifest_file import run_place
@@ -85,6 +85,9 @@ class ViewRequest(Loading, kw_only=False):
         metavar="HEAD",
         python="With another model or text the page opens on the difference.",
     )
+    untrained: bool = flag(
+        "Beside the neurons of the model, those of an untrained network of its shape."
+    )
     flow: Sequence[str] | str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
         "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
@@ -115,6 +118,11 @@ def view(request: ViewRequest) -> View:
 
     if request.versus_model is not None and request.versus_text is not None:
         raise InputError("found another model and another text; wanted one of the two")
+    if request.untrained and request.detail == "none":
+        raise InputError(
+            "found untrained and detail none: no head has a neuron view; wanted detail all, auto, "
+            "or some heads"
+        )
     if not request.text.strip():
         raise InputError("found an empty text; wanted something to read")
     for model in (request.model, request.versus_model):
@@ -139,4 +147,5 @@ def view(request: ViewRequest) -> View:
         detail=request.detail,
         head=request.head,
         flow=methods,
+        untrained=request.untrained,
     )

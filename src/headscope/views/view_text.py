@@ -172,6 +172,7 @@ def view_of(
     detail: str | Sequence[Head | str],
     head: Head | str | None,
     flow: Sequence[str],
+    untrained: bool,
 ) -> View:
     """The view of a request that is known to be right; arguments as of `view`.
 
@@ -179,7 +180,7 @@ def view_of(
     versus_model  loads the other model
     """
     from headscope.views.capture import capture_example
-    from headscope.views.captured_example import beside_model, beside_text
+    from headscope.views.captured_example import beside_model, beside_text, beside_untrained
 
     if names is not None:
         _check_same(names, model)
@@ -197,6 +198,11 @@ def view_of(
         shown = beside_model(shown, other)
     if versus_text is not None:
         shown = beside_text(shown, capture_example(model, versus_text, pair, window=window))
+    if untrained:
+        from headscope.run.control import untrained_model
+
+        other = capture_example(untrained_model(model), text, pair, window=window)
+        shown = beside_untrained(shown, other)
     return View(shown, labels, exact, opened)
 
 

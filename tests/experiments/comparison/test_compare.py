@@ -12,6 +12,7 @@ import torch
 
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
+from headscope.analyses.patterns.classes import NAMES
 from headscope.claims.reading import run_findings
 from headscope.core.intervals import DIFFERENCE, estimate
 from headscope.corpus import Document, Passage
@@ -155,6 +156,37 @@ def test_before_and_after_are_what_an_atlas_of_each_model_says(tmp_path: Path) -
     np.testing.assert_allclose(
         run["entropy"]["entropy"].values, after["entropy"]["entropy"].values, atol=1e-6
     )
+
+
+def test_classes_of_maps_and_sinks_are_compared_as_an_atlas_has_them(tmp_path: Path) -> None:
+    """A selection of cells lost their draws, so neither was compared."""
+    one, other = base(tmp_path), perturbed(tmp_path, layers=(0, 1))
+    how = replace(
+        QUICK,
+        analyses=("patterns", "sinks"),
+        options={"patterns": {"least_tokens": 1}, "sinks": {"least": 1, "threshold": 0.2}},
+    )
+    run = compare(one, other, corpus(), settings=how, execution=STOCK)
+    alone = {
+        side: hs.atlas(model, corpus(), settings=how, execution=STOCK)
+        for side, model in (("before", one), ("after", other))
+    }
+    for key, variable, choice in (
+        *((f"patterns.share.{name}", "share", {"pattern": name}) for name in NAMES),
+        ("patterns.unsure", "unsure", {}),
+        ("sinks.sink_share", "sink_share", {}),
+    ):
+        row = run["change"].sel(quantity=key)
+        sides = []
+        for side, atlas in alone.items():
+            own = atlas[key.partition(".")[0]]
+            for end in ("", "_ci_low", "_ci_high"):
+                np.testing.assert_allclose(
+                    row[side + end], own[variable + end].sel(choice), atol=1e-6
+                )
+            sides.append(own[variable].sel(choice).values)
+        np.testing.assert_allclose(row["difference"], sides[1] - sides[0], atol=1e-6)
+        assert np.isfinite(row["model_difference_ci_low"])
 
 
 def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import headscope as hs
 from experiments.evolution.made import FEW, taught
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import run_findings
-from headscope.errors import InputError, ModelError, RunFolderError
+from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.circuits.circuits import circuits
 from headscope.experiments.evolution.evolve import evolve
 from headscope.experiments.evolution.spells import spells
@@ -120,6 +121,49 @@ def test_checkpoints_that_come_later_are_added_and_deleted_ones_are_not_lost(
         third["evolution"]["value"].values, followed["evolution"]["value"].values
     )
     assert [one for one in third.notes if "left out" in one] == []
+
+
+def test_processes_share_the_checkpoints_and_go_on_for_each_other(
+    trained: Path, followed: hs.Run, tmp_path: Path
+) -> None:
+    begun = list[str]()
+
+    def stops_at_the_second(name: str) -> None:
+        begun.append(Path(name).name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    def shared(number: int, checkpoints: list[Path | str], **more: Any) -> hs.Run:
+        how = HOW | {"execution": replace(STOCK, shard=(number, 2)), "control": "none", **more}
+        return evolve(checkpoints, output=tmp_path / "run", **how)
+
+    with pytest.raises(RunStopped):
+        shared(2, [trained], begin=stops_at_the_second)
+    assert begun == ["checkpoint-16", "checkpoint-24"]  # its half of three, from the second on
+    run = shared(1, [trained], begin=lambda name: begun.append(Path(name).name))
+    assert begun[2:] == ["checkpoint-8", "checkpoint-24"]  # what is finished is not read again
+    numbers = followed["evolution"]["value"].values
+    np.testing.assert_array_equal(run["evolution"]["value"].values, numbers)
+    assert run.manifest["steps"] == followed.manifest["steps"]
+    late = shared(2, [trained], begin=begun.append)
+    assert late.elsewhere
+    assert len(begun) == 4
+    np.testing.assert_array_equal(late["evolution"]["value"].values, numbers)
+    with pytest.raises(InputError, match="one process to add them: leave --shard out"):
+        shared(1, [trained, f"32={trained / 'checkpoint-24'}"])
+
+
+def test_of_several_processes_too_a_damaged_checkpoint_is_left_out(
+    trained: Path, tmp_path: Path
+) -> None:
+    training = tmp_path / "training"
+    shutil.copytree(trained, training)
+    weights = training / "checkpoint-16" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    how = HOW | {"execution": replace(STOCK, shard=(1, 2)), "control": "none"}
+    run = evolve([training], output=tmp_path / "run", **how)
+    assert run["evolution"]["step"].values.tolist() == [8, 24]
+    assert any("checkpoint-16 is left out" in one for one in run.notes)
 
 
 def test_a_damaged_checkpoint_is_left_out_and_the_others_are_measured(

@@ -154,7 +154,11 @@ QUESTION = Question(
             "score of a typical map", "The classifier’s probability of the map’s class.", OURS
         ),
     },
-    labels={"share": "{choice}"},
+    labels={
+        "share": "{choice}",
+        "unsure": "maps of no certain class",
+        "punctuation": "maps vertical by punctuation",
+    },
     shown={"change": ("share.heterogeneous",)},
     compared="Classes of maps",
     withheld=("confidence",),  # of the classifier

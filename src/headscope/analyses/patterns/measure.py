@@ -134,7 +134,7 @@ class Patterns(Analysis, question=QUESTION):
     def result(self) -> xr.Dataset:
         """share[layer, head, pattern], unsure, punctuation, confidence, and typical maps."""
         counted = self.share(self.maps, self.count)  # [layer, head, class | unsure | punctuation]
-        share = counted.map(lambda v: v[..., : len(NAMES)])
+        share = counted.last(slice(len(NAMES)))
         draws = ratio_of(self.maps, self.count)[..., : len(NAMES)]
         maps = self.count.sums * self.scope.heads  # [replicate + 1] of a layer
         by_layer = estimate_share(draws.mean(2), maps[:, None, None])
@@ -150,12 +150,12 @@ class Patterns(Analysis, question=QUESTION):
         }
         if self.columns == "special":
             rows["unsure"] = (
-                counted.map(lambda v: v[..., -2]),
+                counted.last(-2),
                 of_head,
                 "share of maps of which no class is told",
             )
             rows["punctuation"] = (
-                counted.map(lambda v: v[..., -1]),
+                counted.last(-1),
                 of_head,
                 "share of maps that are vertical, with a diagonal or without, and whose columns "
                 "of punctuation hold more than those of special tokens",

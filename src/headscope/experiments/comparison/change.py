@@ -131,7 +131,7 @@ def simultaneous(
              reaches where the tail is divided among the cells. It has a third of the degrees of
              freedom that the documents tell: what far tails are like, few documents do not tell
     """
-    alone = _estimate(draws, bounds, sizes)
+    alone = _difference(draws, bounds=bounds, sizes=sizes)
     _, freedom = standard_error(moves_of(draws), sizes, twice=True)
     freedom = np.maximum(freedom / HEAVIER, 1)
     cells = max(np.isfinite(alone.low).sum(), 1)
@@ -152,7 +152,7 @@ def _stored(results: Results, metric: HeadMetric) -> Estimate:
     return results_estimate(results[name].transpose("layer", "head", ...), variable, **choice)
 
 
-def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
+def _difference(draws: Float64, *, bounds: Bounds, sizes: Float64 | None) -> Estimate:
     """As `estimate`; a number that is identical in both models has the difference 0, exactly."""
     difference = estimate(draws, bounds=bounds, sizes=sizes)
     same = (draws == 0).all(0) & (len(draws) > FEWEST)
@@ -164,6 +164,7 @@ def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None
 def _estimates(compared: Sequence[Quantity]) -> dict[str, Variable]:
     variables = {}
     for side, words in SIDES.items():
+        make = _difference if side == "difference" else estimate
         drawn, sizes = [one.sides[side] for one in compared], [one.sizes for one in compared]
         for start, mean in (
             ("", ""),
@@ -175,7 +176,7 @@ def _estimates(compared: Sequence[Quantity]) -> dict[str, Variable]:
                 drawn = [finite_mean(draws) for draws in drawn]
                 sizes = [None if size is None else finite_mean(size) for size in sizes]
             parts = [
-                one.stored.get(name) or _estimate(draws, _bounds(one, side), size)
+                one.stored.get(name) or make(draws, bounds=_bounds(one, side), sizes=size)
                 for one, draws, size in zip(compared, drawn, sizes, strict=True)
             ]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))

@@ -25,6 +25,7 @@ SHAPE = (  # names of layers and heads in configurations
 MOST_NAMED = 4
 _OF_TRAINER = re.compile(r"checkpoint-(\d+)")
 _STATED = re.compile(r"(\d+)=(.+)", re.DOTALL)
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")  # its digits are no step
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 
 
@@ -129,7 +130,8 @@ def _step_of(place: str, revision: str | None) -> int | None:
     if revision is None and (said := _read(Path(place) / STATE).get("global_step")) is not None:
         return int(said)
     number = _LAST_NUMBER.search(revision or Path(place).resolve().name)
-    return int(number[1]) if number else None
+    is_commit = revision and _COMMIT.fullmatch(revision) and not revision.isdecimal()
+    return int(number[1]) if number and not is_commit else None
 
 
 def _refuse_same_steps(listed: Sequence[ListedCheckpoint]) -> None:

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from headscope.corpus import Corpus, demo_corpus
 from headscope.errors import InputError, ModelError, RunFolderError, one_line
 from headscope.experiments.evolution.checkpoints import ListedCheckpoint
@@ -19,6 +21,7 @@ from headscope.experiments.evolution.measuring import (
     StepMeasurement,
     load_checkpoint,
     measured_steps,
+    refuse_missing,
     refuse_unlike,
     trees_of,
 )
@@ -30,7 +33,10 @@ from headscope.run.execution import Execution
 from headscope.run.experiment import BESIDE
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, several_runs
-from headscope.run.settings import Settings
+from headscope.run.processes import TakingPart, taking_part
+from headscope.run.settings import Settings, fingerprint
+from headscope.run.shard_files import State
+from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import Loading
 
@@ -75,11 +81,12 @@ class EvolveJob:
 
 @contextmanager
 def evolution_in_progress(
-    job: EvolveJob, more: Mapping[str, Any] | None = None
+    job: EvolveJob, more: Mapping[str, Any] | None = None, own: TakingPart | None = None
 ) -> Iterator[RunInProgress]:
     """Lock the folder of an evolution, and begin it where nothing is there yet.
 
     more    of a manifest that begins now
+    own     this process, where several fill the folder together
     raises  RunFolderError for a folder with something else, or measured in another way
     """
     spec = job.spec
@@ -89,7 +96,7 @@ def evolution_in_progress(
         return several_runs(spec, job.execution.command, **made, **(more or {}))
 
     folder = RunFolder(job.folder, parts=STEPS)
-    with run_in_progress(folder, spec, begin, overwrite=job.execution.overwrite) as run:
+    with run_in_progress(folder, spec, begin, overwrite=job.execution.overwrite, own=own) as run:
         yield run
 
 
@@ -100,26 +107,62 @@ def evolve_run(
     begin: Callable[[str], None],
 ) -> Run:
     """The evolution of a request that is known to be right; a checkpoint that fails is left out."""
+    refuse_missing(listed)
     notes, failed = list(left_out), list[ModelError]()
-    with evolution_in_progress(job) as progress:
+    with (
+        taking_part(job.folder, job.execution.shard) as own,
+        evolution_in_progress(job, own=own) as progress,
+    ):
         known = dict[str, str](progress.manifest["steps"])
-        for one in listed:
-            begin(one.name)
-            try:
-                model = load_checkpoint(one, job.loading, job.tokenizer)
-            except ModelError as error:
-                failed.append(error)
-                notes.append(f"{one.name} is left out: {one_line(error)}")
-                continue
-            refuse_unlike(one.name, model, job.folder)
-            job.measurement(model).of(model, one.step, control=job.control)
-            del model
-            known[str(one.step)] = one.name
-            progress.manifest["steps"] = known
-            progress.save_manifest()
-        if len(failed) == len(listed):
-            raise failed[0]
-        return collect(progress, job.followed.follow, notes)
+        try:
+            for one, state in zip(listed, _measured(progress, listed, job, begin), strict=True):
+                if "error" in state:
+                    failed.append(ModelError(state["error"].tobytes().decode()))
+                    notes.append(f"{one.name} is left out: {one_line(failed[-1])}")
+                    continue
+                known[str(one.step)] = one.name
+                progress.manifest["steps"] = known
+                progress.save_manifest()
+            if len(failed) == len(listed):
+                raise failed[0]
+            return collect(progress, job.followed.follow, notes)
+        except WrittenElsewhereError:
+            return progress.elsewhere()
+
+
+def _measured(
+    progress: RunInProgress,
+    listed: Sequence[ListedCheckpoint],
+    job: EvolveJob,
+    begin: Callable[[str], None],
+) -> Iterator[State]:
+    """Measure every checkpoint, this process alone or with others; of one that fails the reason."""
+
+    def measure(number: int) -> State:
+        one = listed[number]
+        begin(one.name)
+        try:
+            model = load_checkpoint(one, job.loading, job.tokenizer)
+        except ModelError as error:
+            return {"error": np.frombuffer(str(error).encode("utf-8", "replace"), np.uint8)}
+        refuse_unlike(one.name, model, job.folder)
+        job.measurement(model).of(model, one.step, control=job.control)
+        return {}
+
+    if progress.own is None:
+        return map(measure, range(len(listed)))
+    assert progress.folder is not None
+    if progress.finished() and not {str(one.step) for one in listed} <= {
+        *progress.manifest["steps"]
+    }:
+        raise InputError(
+            f"{job.folder} holds a finished evolution without some of these steps; wanted one "
+            "process to add them: leave --shard out"
+        )
+    names = {one.step: one.name for one in listed}
+    progress.folder.owner = fingerprint({"spec": progress.manifest["spec"], "steps": names})
+    progress.verify()  # there may be parts of a list of other checkpoints
+    return progress.parts(range(len(listed)), measure, lambda at: None, last=True)
 
 
 def collect(

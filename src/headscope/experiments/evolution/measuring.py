@@ -19,7 +19,7 @@ from headscope.experiments.circuits.made_inputs import opening_token, plain_toke
 from headscope.experiments.circuits.settings import LEAST_LENGTH, CircuitSettings
 from headscope.experiments.evolution.checkpoints import ListedCheckpoint, unlike
 from headscope.experiments.evolution.settings import MadeInputs
-from headscope.model.checkpoint import Checkpoint
+from headscope.model.checkpoint import Checkpoint, revisions_of
 from headscope.model.language_model import CAUSAL, LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.atlas import atlas
@@ -57,7 +57,7 @@ class StepMeasurement:
         """
         own = model.model if isinstance(model, LanguageModel) else model
         place = self.folder / STEPS / f"step-{step:08}"
-        execution = replace(self.execution, overwrite=overwrite, progress=None)
+        execution = replace(self.execution, overwrite=overwrite, progress=None, shard=None)
         runs = list[Run]()
         try:
             if self.corpus is not None:
@@ -117,6 +117,18 @@ def load_checkpoint(
     if any(ending in classes for ending in CAUSAL) and not source.config.is_encoder_decoder:
         return load_language_model(listed.place, tokenizer=words, kind="causal", **how)
     return load(listed.place, tokenizer=words, **how)
+
+
+def refuse_missing(listed: Sequence[ListedCheckpoint]) -> None:
+    """Raises ModelError for a revision that its repository does not have, nor the cache.
+
+    Each repository is asked for all its revisions at once, and for those that it does not list.
+    """
+    known = {one.place: revisions_of(one.place)[0] for one in listed if one.revision}
+    for one in listed:
+        names = known.get(one.place)
+        if names and one.revision not in names:
+            Checkpoint(one.place, revision=one.revision, trust_remote_code=False)
 
 
 def refuse_unlike(name: str, model: Model | LanguageModel, folder: Path) -> None:

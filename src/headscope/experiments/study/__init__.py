@@ -38,6 +38,14 @@ STUDY = Question(
             columns=2,
         ),
         PicturePlan(
+            title="Do other trainings need as many heads?",
+            id="heads-by-training",
+            text="Heads are switched off in every checkpoint that learned its task. Other "
+            "numbers than in plain trainings say what rates, frozen layers and the start do.",
+            tables=("section:variants_table",),
+            absent="All trainings are plain; --variants puts others beside them.",
+        ),
+        PicturePlan(
             name="study_change",
             title="Change of maps with training",
             panels="figure:change_panels",
@@ -47,6 +55,20 @@ STUDY = Question(
             text="Each checkpoint and its start read the same examples.",
             tables=("section:features_table",),
             columns=3,
+        ),
+        PicturePlan(
+            name="study_classes",
+            title="Classes of maps before and after training",
+            panels="map_classes:class_panels",
+            caption="map_classes:class_caption",
+            id="classes-of-maps",
+            heading="Do heads turn to other kinds of maps?",
+            text="A map with a few columns says where a head rests, one along the diagonal that it "
+            "looks nearby, blocks that it keeps to a sentence.",
+            tables=("map_classes:classes_table",),
+            absent="No example is long enough for a class of maps.",
+            columns=1,
+            wide=True,
         ),
         PicturePlan(
             name="study_layers",

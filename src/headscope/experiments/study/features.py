@@ -12,12 +12,12 @@ import xarray as xr
 
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Array, Float64
-from headscope.core.intervals import Estimate
+from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
 from headscope.core.results import LIMITS, Variable, at, estimate
 from headscope.experiments.study.over_seeds import estimated_mean, stacked
 from headscope.run.shard_files import State
 
-ANALYSES = ("surface", "entropy", "norms")
+ANALYSES = ("surface", "entropy", "norms", "patterns")
 SIDES = {  # name here -> name in a comparison, and its words
     "before": ("before", "before training"),
     "after": ("after", "after training"),
@@ -53,13 +53,16 @@ def feature_variables(
     for state in (one for seeds in states for one in seeds):
         for key, label, unit in zip(*_names(state), strict=True):
             named.setdefault(key, (label, unit))
+    is_share = np.array([unit == "probability" for _, unit in named.values()])
     every = np.stack([np.stack([_aligned(one, list(named)) for one in some]) for some in states])
     variables = dict[str, Variable]()
-    for place, (name, (_, words)) in enumerate(SIDES.items()):
+    for place, (name, (side, words)) in enumerate(SIDES.items()):
+        least, most = DIFFERENCE if side == "difference" else SHARE
+        bounds = np.where(is_share, least, -np.inf), np.where(is_share, most, np.inf)
         sides = every[:, :, place]  # [variant · task, seed, end, quantity]
         seeds = [[Estimate(*ends) for ends in some] for some in sides]
         each = stacked([one for some in seeds for one in some], *leading, sides.shape[1])
-        mean = stacked([estimated_mean(some) for some in seeds], *leading)
+        mean = stacked([estimated_mean(some, bounds) for some in seeds], *leading)
         what = f"mean over heads of a number {words}"
         variables[f"feature_{name}"] = Variable(each, GRID, what, "1", "headscope", tidy=False)
         variables[f"mean_feature_{name}"] = Variable(

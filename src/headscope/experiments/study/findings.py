@@ -157,11 +157,12 @@ def _gradients(three: tuple[float, float, float], p: float) -> str:
 def gain_finding(run: Reading, task: str) -> str:
     """What is left elsewhere of the gain of the best head to switch off."""
     data, about = run.data, task_attrs(run.data, task)
-    gain, held_out = (at(run(f"mean_{name}", task=task)) for name in ("gain", "gain_held_out"))
+    plain = {"variant": PLAIN, "task": task}
+    gain, held_out = (at(run(f"mean_{name}", **plain)) for name in ("gain", "gain_held_out"))
     if not np.isfinite(gain[0]):
         return ""
-    half, beside = (float(data[f"mean_gain_{name}"].sel(task=task)) for name in ("half", "beside"))
-    elsewhere = at(run("mean_gain_elsewhere", task=task))
+    half, beside = (float(data[f"mean_gain_{name}"].sel(plain)) for name in ("half", "beside"))
+    elsewhere = at(run("mean_gain_elsewhere", **plain))
     others = (
         ""
         if not np.isfinite(elsewhere[0])
@@ -218,6 +219,6 @@ def held_out_finding(run: Reading) -> str:
     words = [
         f"{task_title(data, task)} {change_text(task_attrs(data, task), *three)}"
         for task in tasks_of(data)
-        if np.isfinite((three := at(run("mean_gain_held_out", task=task)))[0])
+        if np.isfinite((three := at(run("mean_gain_held_out", variant=PLAIN, task=task)))[0])
     ]
     return f"Held-out gain: {'; '.join(words)}." if words else ""

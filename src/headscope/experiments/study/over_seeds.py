@@ -28,9 +28,10 @@ import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import ANY, TAIL, Bounds, Estimate, without_interval
+from headscope.core.intervals import ANY, TAIL, Estimate, without_interval
 
 Mask = npt.NDArray[np.bool_]
+Bounds = tuple[Float64 | float, Float64 | float]  # of each cell, or of all
 FEWEST_SEEDS = 2  # of fewer there is no spread
 
 

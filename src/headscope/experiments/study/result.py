@@ -1,11 +1,12 @@
 """Puts the trainings of a study together: the group `study`.
 
 score_before, score_after [variant, task, seed]   learned: whether surely above chance
-effect, loss_effect [task, seed, layer, head]      without the head, of plain trainings
-mean_effect, needed_share, … [layer, head, task]   over the seeds that learned the task
+effect, loss_effect [variant, task, seed, layer, head]   without the head, where it was learned
+mean_effect, needed_share, … [layer, head, task]   over the plain seeds that learned the task
+heads_needed, … [variant, task, seed]              how many heads the score needs
 map_change [variant, task, seed, layer, head]      and by layer, beside gradients and weights
 feature_before, … [variant, task, seed, quantity]  numbers of all heads, before and after
-gain… [task, seed]                                 of each seed's best head to switch off
+gain… [variant, task, seed]                        of each seed's best head to switch off
 """
 
 from __future__ import annotations
@@ -32,10 +33,8 @@ from headscope.core.results import Variable, labelled
 from headscope.experiments.ablation.effects import (
     HARMFUL,
     HELPFUL,
-    Effects,
     difference_estimate,
     effects,
-    numbers_told,
 )
 from headscope.experiments.ablation.settings import REPLACEMENTS
 from headscope.experiments.comparison.similarity import chance_of
@@ -52,7 +51,6 @@ from headscope.experiments.study.over_seeds import (
 from headscope.experiments.study.terms import TOGETHER
 from headscope.experiments.study.trainings import PLAIN, StudyTraining
 from headscope.run.shard_files import State
-from headscope.tasks.metrics import learned
 from headscope.tasks.task import Task
 
 SOURCE = "Kovaleva et al. 2019, §4.3, §4.6"
@@ -98,33 +96,19 @@ class StudyParts:
         """Variant, task, and [seed] states."""
         return ((v, t, self.each(v, t)) for v in self.variants for t in self.tasks)
 
-    def learned(self, task: str, state: State) -> bool:
-        """Whether a training scores surely above chance."""
-        outputs = numbers_told(self.tasks[task], state["answers"][0])
-        return learned(self.tasks[task], self.labels[task], outputs)
+    @staticmethod
+    def learned(state: State) -> bool:
+        """Whether a training scores surely above chance: of others no head is switched off."""
+        return "others" in state
 
 
 def study_result(parts: StudyParts, *, replicates: int, replacement: str, seed: int) -> xr.Dataset:
     """The group `study` of finished trainings."""
     every = [some for *_, some in parts.every()]
     numbers, named = feature_variables(every, len(parts.variants), len(parts.tasks))
-    variables = _scores(parts) | _changes(parts) | numbers
+    without = _without_heads(parts, replicates=replicates, seed=seed)
+    variables = _scores(parts) | _changes(parts) | numbers | without
     replacements = [name for name in REPLACEMENTS if name != replacement]
-    columns: dict[str, list[Estimate]] = {}
-    for task in parts.tasks:
-        for name, one in _of_task(parts, task, replicates=replicates, seed=seed).items():
-            columns.setdefault(name, []).append(one)
-    grid, of_seed = ("layer", "head"), ("task", "seed")
-    for name, (words, dims, over) in _EFFECTS.items():
-        several = stacked(columns[name], len(parts.tasks))
-        sizes = {"grid": (*grid, "task"), "seed grid": (*of_seed, *grid), "seed": of_seed}
-        sizes |= {"task": ("task",), "replaced": (*of_seed, "replacement")}
-        sizes |= {"task replaced": ("task", "replacement")}
-        if dims == "grid":  # so that each task has a number per head
-            several = several.map(lambda end: np.moveaxis(end, 0, -1))
-        has_ends = np.isfinite(several.low).any()
-        value = several if has_ends or over else several.value
-        variables[name] = Variable(value, sizes[dims], words, "1", SOURCE, over)
     coords: dict[str, Sequence[Any]] = {
         "variant": parts.variants,
         "task": list(map(printable, parts.tasks)),
@@ -153,11 +137,11 @@ def _ends(array: Array) -> Estimate:
 
 def _scores(parts: StudyParts) -> dict[str, Variable]:
     dims, sizes = ("variant", "task", "seed"), (len(parts.variants), len(parts.tasks), -1)
-    states = [(task, state) for _, task, some in parts.every() for state in some]
+    states = [state for *_, some in parts.every() for state in some]
     before, after = (
-        stacked([_ends(state["scores"][at]) for _, state in states], *sizes) for at in (0, 1)
+        stacked([_ends(state["scores"][at]) for state in states], *sizes) for at in (0, 1)
     )
-    knows = np.array([parts.learned(*each) for each in states], np.float64).reshape(sizes)
+    knows = np.array([parts.learned(state) for state in states], np.float64).reshape(sizes)
     chance = np.concatenate([parts.each(PLAIN, task)[0]["chance"] for task in parts.tasks])
     words = "whether the score is surely above that of a constant answer"
     return {
@@ -228,6 +212,12 @@ def _value(variable: Variable) -> Float64:
 _EFFECTS = {
     "effect": ("change of the score without the head", "seed grid", ""),
     "loss_effect": ("change of the loss without the head", "seed grid", ""),
+    "heads_needed": ("heads that the score needs", "seed", ""),
+    "heads_needed_by_loss": ("heads that the loss needs", "seed", ""),
+    "heads_harmful": ("heads that lower the score", "seed", ""),
+    "mean_heads_needed": ("heads that the score needs, mean over seeds", "task", "seeds"),
+    "mean_heads_needed_by_loss": ("heads that the loss needs, mean over seeds", "task", "seeds"),
+    "mean_heads_harmful": ("heads that lower the score, mean over seeds", "task", "seeds"),
     "mean_effect": ("change of the score without the head, mean over seeds", "grid", SEEDS),
     "mean_loss_effect": ("change of the loss without the head, mean over seeds", "grid", SEEDS),
     "needed_share": ("share of seeds whose score needs the head", "grid", "seeds"),
@@ -249,40 +239,66 @@ _EFFECTS = {
 }  # fmt: skip
 
 
-def _of_task(parts: StudyParts, task: str, *, replicates: int, seed: int) -> dict[str, Estimate]:
-    """The variables of `_EFFECTS` of one task."""
-    states, labels = parts.each(PLAIN, task), parts.labels[task]
-    grid = (parts.layers, parts.heads)
-    every = [
-        effects(parts.tasks[task], labels, state["answers"], replicates=replicates)
-        for state in states
+def _without_heads(parts: StudyParts, *, replicates: int, seed: int) -> dict[str, Variable]:
+    """The variables of `_EFFECTS`."""
+    columns, variables = dict[str, list[Estimate]](), dict[str, Variable]()
+    for _, task, states in parts.every():
+        for name, one in _of_task(parts, task, states, replicates=replicates, seed=seed).items():
+            columns.setdefault(name, []).append(one)
+    grid, of_task = ("layer", "head"), ("variant", "task")
+    of_seed = (*of_task, "seed")
+    sizes = {"grid": (*grid, "task"), "seed grid": (*of_seed, *grid), "seed": of_seed}
+    sizes |= {"task": of_task, "replaced": (*of_seed, "replacement")}
+    sizes |= {"task replaced": (*of_task, "replacement")}
+    for name, (words, dims, over) in _EFFECTS.items():
+        several = stacked(columns[name], len(parts.variants), len(parts.tasks))
+        if dims == "grid":  # of plain trainings alone, so that each task has a number per head
+            several = several.map(lambda end: np.moveaxis(end[0], 0, -1))
+        has_ends = np.isfinite(several.low).any()
+        value = several if has_ends or over else several.value
+        variables[name] = Variable(value, sizes[dims], words, "1", SOURCE, over)
+    return variables
+
+
+def _of_task(
+    parts: StudyParts, task: str, states: Sequence[State], *, replicates: int, seed: int
+) -> dict[str, Estimate]:
+    """The variables of `_EFFECTS` of one variant and task; [seed] states."""
+    labels, grid = parts.labels[task], (parts.layers, parts.heads)
+    there = [at for at, state in enumerate(states) if parts.learned(state)]
+    some = [
+        effects(parts.tasks[task], labels, states[at]["answers"], replicates=replicates)
+        for at in there
     ]
-    knows = [parts.learned(task, state) for state in states]
-    there = [at for at, known in enumerate(knows) if known]
-    some = [every[at] for at in there]
 
     def shaped(one: Estimate) -> Estimate:
         return one.map(lambda end: end.reshape(*end.shape[:-1], *grid))
-
-    def share(words: Callable[[Effects], list[str]], word: str) -> Estimate:
-        holds = np.array([[said == word for said in words(one)] for one in some], bool)
-        return shaped(replication(holds.reshape(len(some), parts.layers * parts.heads)))
 
     def mean(each: Sequence[Estimate], way: Callable[[Sequence[Estimate]], Estimate]) -> Estimate:
         return shaped(way(each)) if each else absent(*grid)
 
     scores, losses = [one.difference for one in some], [one.loss_difference for one in some]
     of_seeds = {
-        "effect": stacked([shaped(one.difference) for one in every], len(every)),
-        "loss_effect": stacked([shaped(one.loss_difference) for one in every], len(every)),
+        "effect": _placed([shaped(one) for one in scores], there, len(states), *grid),
+        "loss_effect": _placed([shaped(one) for one in losses], there, len(states), *grid),
         "mean_effect": mean(
             scores, partial(paired_mean, interval=difference_estimate, bounds=DIFFERENCE)
         ),
         "mean_loss_effect": mean(losses, partial(paired_mean, interval=estimate)),
-        "needed_share": share(lambda one: one.verdict, HELPFUL),
-        "harmful_share": share(lambda one: one.verdict, HARMFUL),
-        "loss_needed_share": share(lambda one: one.loss_verdict, HELPFUL),
     }
+    for words, word, share, count in (
+        ([one.verdict for one in some], HELPFUL, "needed_share", "heads_needed"),
+        ([one.verdict for one in some], HARMFUL, "harmful_share", "heads_harmful"),
+        ([one.loss_verdict for one in some], HELPFUL, "loss_needed_share", "heads_needed_by_loss"),
+    ):
+        holds = np.array(words, str).reshape(len(some), parts.layers * parts.heads) == word
+        counts = holds.sum(1).astype(np.float64)
+        of_seeds[share] = shaped(replication(holds))
+        each = [without_interval(one) for one in counts]
+        of_seeds[count] = _placed(each, there, len(states))
+        number = with_seeds(counts, bounds=(0, holds.shape[1]))
+        alike = len(set(counts.tolist())) < 2  # nothing is known of their spread
+        of_seeds[f"mean_{count}"] = without_interval(number.value) if alike else number
     best = gains(
         parts.tasks[task],
         labels,
@@ -310,10 +326,7 @@ def _gains(best: Sequence[HeadGain], there: Sequence[int], seeds: int) -> dict[s
     out = {}
     for name, few in rows.items():
         shape = (len(REPLACEMENTS) - 1,) if name == "gain_replaced" else ()
-        cells = [absent(*shape) for _ in range(seeds)]
-        for at, one in zip(there, few, strict=True):
-            cells[at] = one
-        out[name] = stacked(cells, seeds)
+        out[name] = _placed(few, there, seeds, *shape)
         if name == "best_unit":
             continue
         if name in ("gain_half", "gain_beside"):  # without an interval over examples
@@ -322,3 +335,11 @@ def _gains(best: Sequence[HeadGain], there: Sequence[int], seeds: int) -> dict[s
         else:
             out[f"mean_{name}"] = estimated_mean(few, DIFFERENCE) if few else absent(*shape)
     return out
+
+
+def _placed(few: Sequence[Estimate], there: Sequence[int], seeds: int, *shape: int) -> Estimate:
+    """[seed, *shape] the estimates of seeds that learned; NaN for others."""
+    cells = [absent(*shape) for _ in range(seeds)]
+    for at, one in zip(there, few, strict=True):
+        cells[at] = one
+    return stacked(cells, seeds)

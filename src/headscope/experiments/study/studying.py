@@ -31,7 +31,6 @@ from headscope.experiments.study.result import MEASURES, StudyParts, study_resul
 from headscope.experiments.study.terms import TOGETHER
 from headscope.experiments.study.trainings import (
     FROM_SCRATCH,
-    PLAIN,
     StudyTraining,
 )
 from headscope.model import variants
@@ -42,6 +41,7 @@ from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
 from headscope.run.store import Run
+from headscope.tasks.metrics import learned
 from headscope.tasks.predict import EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel, load_for_task
@@ -238,10 +238,10 @@ class _StudyRun:
         }
 
     def _answers(self, one: StudyTraining, tuned: TaskModel, linear_maps: str) -> State:
-        """Answers of the whole model; of a plain training also without each head."""
+        """Answers of the whole model; also without each head if the task was learned."""
         encoded, request, shape = self.encoded[one.task], self.plan.request, self.model.shape
-        if one.variant != PLAIN:
-            whole: Float64 = outputs(tuned, encoded)
+        whole: Float64 = outputs(tuned, encoded)
+        if not learned(tuned.task, encoded.labels, whole):
             return {"answers": whole.reshape(1, len(whole), -1).astype(np.float32)}
         advance = begin(f"switch off heads, {one.name}")
         heads = variants.single_heads(shape.layers, shape.heads)

@@ -104,3 +104,9 @@ def learned_seeds(data: xr.Dataset, task: str, variant: str = PLAIN) -> list[int
     """The seeds that learned a task."""
     knows = data["learned"].sel(variant=variant, task=task).values > 0
     return [int(seed) for seed in np.asarray(data["seed"].values)[knows]]
+
+
+def learned_text(data: xr.Dataset, task: str, variant: str) -> str:
+    """How many seeds of a variant learned a task: `2 of 3 seeds`, or `at chance`."""
+    count = len(learned_seeds(data, task, variant))
+    return f"{count} of {data.sizes['seed']} seeds" if count else "at chance"

@@ -125,14 +125,15 @@ function fillStack(one, place, part, fresh) {
     if (measure.norm) norms.set(measure, new Uint16Array(part(measure.norm).slice().buffer));
   }
   const { text, pair } = live; // of this answer: more may be typed by the time that a head is asked for
-  one.detail.blocks = one.detail.heads.map(([layer, head]) => async () => {
+  const blocks = (more) => one.detail.heads.map(([layer, head]) => async () => {
     try {
-      return new Uint8Array(await send("head", { text, pair, stack: place, layer, head }, live.asked.signal));
+      return new Uint8Array(await send("head", { text, pair, stack: place, layer, head, ...more }, live.asked.signal));
     } catch (error) {
       if (data === fresh && error.name !== "AbortError" && error.status !== 409) throw error;
       return new Promise(() => {}); // of a text that is not shown any more
     }
   });
+  Object.assign(one.detail, { blocks: blocks({}), untrained: blocks({ untrained: true }) });
 }
 
 const measureOf = (name) => stack().measures.findIndex((measure) => measure.name === name);

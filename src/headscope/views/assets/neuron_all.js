@@ -1,6 +1,6 @@
 // Do the same neurons make every query look where it looks, or others? All queries at once: what
 // each neuron adds to the score of one key, position by position.
-const allQueries = { data: null, stack: null, of: "", rows: [], fixed: null, kept: null, turn: 0 };
+const allQueries = { data: null, stack: null, of: "", rows: [], untrained: [], fixed: null, kept: null, turn: 0 };
 const SET = 8; // the set of the measure `position_overlap`
 
 function buildAllQueries() {
@@ -11,7 +11,11 @@ function buildAllQueries() {
   panel.addEventListener("pointerleave", leaveQuery);
   panel.addEventListener("click", () => neuron.now && ask(neuron.now.row.query));
   const title = element("span", { class: "side" }, "All queries at once");
-  return element("div", { id: "neuron-all" }, element("div", { class: "tools" }, title, element("label", { class: "choice" }, "towards ", choice)), panel, element("p", { class: "hint", id: "all-note" }));
+  const beside = element("input", { type: "checkbox", id: "all-untrained" });
+  beside.checked = typeof stack().detail?.untrained?.[0] === "string"; // a live page has to ask for it
+  beside.addEventListener("change", () => paintNeuron());
+  const choices = [element("label", { class: "choice" }, "towards ", choice), element("label", { class: "choice" }, beside, " beside an untrained network")];
+  return element("div", { id: "neuron-all" }, element("div", { class: "tools" }, title, ...choices), panel, element("p", { class: "hint", id: "all-note" }));
 }
 
 function buildAllRows() {
@@ -26,10 +30,13 @@ function buildAllRows() {
   const [n, m] = [queryTokens().length, keyTokens().length];
   const high = Math.max(n, m);
   const lines = drawing("svg", { viewBox: `0 0 100 ${high}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...queryTokens().map(() => drawing("line", { x1: 0, x2: 100, "vector-effect": "non-scaling-stroke" })));
-  const strip = element("div", { class: "strip-of-all" }, element("canvas", { "aria-hidden": "true" }), element("i", { class: "row" }));
-  if (sideOf("query").boundary) strip.append(element("i", { class: "between" }));
+  const stripOf = (kind) => {
+    const marks = ["row", ...(sideOf("query").boundary ? ["between"] : [])].map((name) => element("i", { class: name }));
+    return element("div", { class: `strip-of-all ${kind}` }, element("canvas", { "aria-hidden": "true" }), ...marks);
+  };
   const head = ["query", `what each of ${stack().detail.dim} neurons adds`, "", "key"].map((words) => element("small", {}, words));
-  at("all-panel").replaceChildren(...head, names("query", queryTokens()), strip, lines, names("key", keyTokens()));
+  at("all-panel").replaceChildren(...head, names("query", queryTokens()), stripOf(""), lines, names("key", keyTokens()));
+  if (stack().detail.untrained) at("all-panel").append(element("small", { class: "untrained" }, "untrained network"), stripOf("untrained"));
   for (const [what, value] of Object.entries({ queries: n, high, boundary: sideOf("query").boundary ?? 0 })) at("all-panel").style.setProperty(`--${what}`, value);
 }
 
@@ -48,9 +55,9 @@ function which(tokens, index) {
 }
 
 // Of each query: its key, and what each neuron adds to that key's score beyond the other keys'.
-function partsOfAll(layer, head, fixed) {
+function partsOfAll(layer, head, fixed, untrained = false) {
   return count(queryTokens().length).map((query) => {
-    const row = neuronRow(layer, head, query);
+    const row = neuronRow(layer, head, query, untrained);
     const keys = row.seen.filter((key) => tokensShown(query, key));
     const key = fixed === null ? keys.reduce((best, other) => (best < 0 || row.weight[other] > row.weight[best] ? other : best), -1) : keys.includes(fixed) ? fixed : -1;
     const parts = key < 0 ? new Float64Array(row.d) : neuronParts(row, key);
@@ -86,13 +93,18 @@ function paintAllQueries() {
   const { row, key, order } = neuron.now;
   if (!allQueries.kept) allQueries.fixed = key; // it stays while the pointer chooses queries
   const fixed = at("all-key").value === "chosen" ? allQueries.fixed : null;
-  const of = [state.stack, layer, head, fixed, state.filter, order, colorOf("page")].join();
+  const panel = at("all-panel");
+  at("all-untrained").parentNode.hidden = !stack().detail.untrained;
+  const beside = at("all-untrained").checked && neuronBlock(layer, head, true) !== null;
+  panel.classList.toggle("beside", beside);
+  const of = [state.stack, layer, head, fixed, state.filter, order, beside, colorOf("page")].join();
   if (allQueries.of !== of) {
-    Object.assign(allQueries, { of, rows: partsOfAll(layer, head, fixed) });
-    paintAllCells(order, row.d);
+    Object.assign(allQueries, { of, rows: partsOfAll(layer, head, fixed), untrained: beside ? partsOfAll(layer, head, fixed, true) : [] });
+    paintAllCells(panel.querySelector(".strip-of-all:not(.untrained) canvas"), allQueries.rows, order);
+    if (beside) paintAllCells(panel.querySelector(".untrained canvas"), allQueries.untrained, orderUntrained(row.query, key));
+    paintAllLines();
     paintAllNote(fixed, row.d);
   }
-  const panel = at("all-panel");
   panel.style.setProperty("--at", row.query);
   for (const [axis, index] of [["query", row.query], ["key", allQueries.rows[row.query].key]]) {
     panel.querySelectorAll(`.of-${axis} > span`).forEach((name, place) => name.classList.toggle("on", place === index));
@@ -100,17 +112,25 @@ function paintAllQueries() {
   panel.querySelectorAll("line").forEach((line, place) => line.classList.toggle("on", place === row.query));
 }
 
-function paintAllCells(order, d) {
-  const { rows } = allQueries;
-  const canvas = at("all-panel").querySelector("canvas");
+// Neurons of two networks have nothing to do with each other: by contribution each has an order of its own.
+function orderUntrained(query, key) {
+  const row = neuronRow(state.layer, headNow(), query, true);
+  return neuronOrder(row, key ?? row.seen[0], neuron.order === "key" ? "key" : "model");
+}
+
+function paintAllCells(canvas, rows, order) {
+  const d = order.length;
   Object.assign(canvas, { width: d, height: rows.length });
   const [image, colors] = [new ImageData(d, rows.length), signedShades()];
   rows.forEach(({ parts, most }, query) => order.forEach((one, place) => {
     image.data.set([...colors[Math.round(255 + (255 * parts[one]) / (most || 1))], 255], (query * d + place) * 4);
   }));
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+function paintAllLines() {
   at("all-panel").querySelectorAll("line").forEach((line, query) => {
-    const { key, weight } = rows[query];
+    const { key, weight } = allQueries.rows[query];
     put(line, "y1", query + 0.5);
     put(line, "y2", key + 0.5);
     line.style.opacity = key < 0 ? 0 : 0.12 + 0.88 * weight;
@@ -120,10 +140,13 @@ function paintAllCells(order, d) {
 function paintAllNote(fixed, d) {
   const [here, chance] = [overlapOfAll(allQueries.rows), chanceOverlap(d)];
   const size = Math.min(SET, d);
-  const same = here === null ? "" : `The ${size} largest neurons of two queries overlap by ${here.toFixed(2)} here, mean over all pairs; by chance ${chance.toFixed(2)}, and 1 if they are the same everywhere. `;
+  const there = overlapOfAll(allQueries.untrained);
+  const beside = there === null ? "" : `, in an untrained network of this shape by ${there.toFixed(2)}`;
+  const same = here === null ? "" : `The ${size} largest neurons of two queries overlap by ${here.toFixed(2)} here${beside}, mean over all pairs; by chance ${chance.toFixed(2)}, and 1 if they are the same everywhere. `;
   const towards = fixed === null ? "the key that it gives most" : namedToken(keyTokens(), fixed);
   at("all-panel").setAttribute("aria-label", `All queries, neuron by neuron, towards ${towards}. ${same}`);
-  at("all-note").textContent = `${same}Blue adds to the score, vermillion takes away; full colour is the largest neuron of each row. Lines lead to ${towards}, the darker the larger the weight. Pointing at a row chooses the query, a click keeps it.`;
+  const untrained = there === null ? "" : `“Untrained network” shows the same head of it, ${fixed === null ? "each query towards its own strongest key" : "towards the same key"}. `;
+  at("all-note").textContent = `${same}${untrained}Blue adds to the score, vermillion takes away; full colour is the largest neuron of each row. Lines lead to ${towards}, the darker the larger the weight. Pointing at a row chooses the query, a click keeps it.`;
 }
 
 // Pointing chooses the query until the pointer leaves.

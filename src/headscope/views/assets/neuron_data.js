@@ -8,15 +8,17 @@ const canWhy = (layer, head) => Boolean(stack().detail?.vectors) && detailPlace(
 const queryTokens = () => piecesOf(sideOf("query"));
 const keyTokens = () => piecesOf(sideOf("key"));
 
-// The block of a head; null where there is none, or until it is unpacked.
-function neuronBlock(layer, head) {
+// The block of a head, or of the same head of an untrained network; null where there is none, or
+// until it is unpacked.
+function neuronBlock(layer, head, untrained = false) {
   const place = detailPlace(layer, head);
-  if (place < 0) return null;
-  const name = `${state.stack}:${place}`;
+  const blocks = untrained ? stack().detail?.untrained : stack().detail?.blocks;
+  if (place < 0 || !blocks) return null;
+  const name = `${state.stack}:${place}${untrained ? ":untrained" : ""}`;
   if (!neuronBlocks.has(name)) {
     neuronBlocks.set(name, null);
     const whole = data; // another text may have taken its place by the time that they are unpacked
-    unpackBlock(stack(), place).then((block) => {
+    unpackBlock(stack(), blocks[place]).then((block) => {
       if (data !== whole) return;
       neuronBlocks.set(name, block);
       repaint(); // what was shown to two digits is exact now
@@ -27,9 +29,9 @@ function neuronBlock(layer, head) {
   return neuronBlocks.get(name);
 }
 
-async function unpackBlock({ detail, queries, keys }, place) {
+async function unpackBlock({ detail, queries, keys }, packed) {
   const [n, m, d] = [data.sides[queries].tokens.length, data.sides[keys].tokens.length, detail.dim];
-  const bytes = await unzipped(detail.blocks[place]);
+  const bytes = await unzipped(packed);
   let from = 0;
   const take = (Kind, count) => {
     const part = new Kind(bytes.buffer.slice(from, from + count * Kind.BYTES_PER_ELEMENT));
@@ -70,8 +72,8 @@ function tokensShown(query, key) {
 const WHOLE = 1e-3;
 
 // What a query's weights are made of, key by key: scaling · q·k, levelled off, plus bias, softmax.
-function neuronRow(layer, head, query) {
-  const block = neuronBlock(layer, head);
+function neuronRow(layer, head, query, untrained = false) {
+  const block = neuronBlock(layer, head, untrained);
   const { detail, causal } = stack();
   const [m, d] = [keyTokens().length, detail.dim];
   const row = { query, d, scaling: detail.scaling[layer], q: block.q.subarray(query * d, (query + 1) * d), k: block.k };
