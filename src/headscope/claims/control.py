@@ -27,6 +27,15 @@ def is_fresh(network: xr.DataTree) -> bool:
     return str(network.attrs.get("model", "")) == FRESH
 
 
+def sample_words(tree: xr.DataTree) -> str:
+    """How much the networks of the control have read, and which part of long inputs."""
+    attrs = controls(tree)[0].attrs
+    documents, tokens, window = (int(attrs.get(one, 0)) for one in ("documents", "tokens", "window"))
+    words = f"{documents:,} document{'' if documents == 1 else 's'}, {tokens:,} tokens"
+    part = f" (of inputs of more than {window:,} tokens the first {window:,})"
+    return words + part * bool(window)
+
+
 @derived
 def base_run(tree: xr.DataTree) -> xr.DataTree:
     """For a comparison with a control: the first model as a run with the same control.

@@ -168,6 +168,7 @@ class Computer:
         self._sums = dict[str, BandSums]()  # by kind of inputs
         self._showing: Showing | None = None
         self._longest = 0  # tokens of an input that was read
+        self._new = True
 
     def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
@@ -188,13 +189,18 @@ class Computer:
         cheap    further ones, which the costly analyses are not shown
         advance  gets the number of finished inputs
         """
-        for analysis in (*self._analyses, *_flat(self._of_bands).values()):
-            analysis.reset()
+        if not self._new:  # untouched zeros of large sums cost neither time nor memory
+            for analysis in (*self._analyses, *_flat(self._of_bands).values()):
+                analysis.reset()
+        self._new = False
         few = [analysis for analysis in self._analyses if not analysis.costly]
         network, maps = self.model.network, self.job.linears
         with threads_of(self.job.threads), linears(network, maps), self.instrument:
             for inputs, analyses in ((examples, self._analyses), (cheap, few)):
                 for kind, places, shown in self.job.by_reading(inputs, analyses):
+                    if not shown:
+                        advance(len(places))
+                        continue
                     if kind not in self._sums:
                         self._sums[kind] = BandSums(shown, self._of_bands)
                     for some in self._sums[kind].apart(places, inputs):

@@ -43,6 +43,7 @@ FREQUENT = 64  # ours: the most frequent tokens of the inputs that choose
 CHOOSE, STOP, SCORE = range(3)
 DEALT = (CHOOSE, SCORE, STOP, CHOOSE, SCORE)  # documents in turn
 KEPT_BYTES = 2**28  # ours: of rows that inputs keep until the rules are chosen
+FEW_HEADS = 24  # ours: of a network without training, those whose rules are chosen at least
 FEWEST = 6  # documents; of fewer, inputs are dealt
 EXPLAINS = ("attention", "gathering")
 # What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
@@ -103,7 +104,12 @@ class Explained(SampledAnalysis, question=QUESTION):
             for one, at, unit in zip(examples, part, units, strict=True)
         }
         self._norms = {"values", "projection"} <= model.allows
-        cell = (self.cell[0], self.cell[1] * (1 + self._norms))
+        # A control is compared by the mean of what its heads gather: no more is computed of it.
+        self._both = self._norms and not self.scope.control
+        few = self._norms and self.scope.control
+        step = max(1, self.cell[0] * self.cell[1] // FEW_HEADS) if few else 1
+        self._layers = range(self.cell[0])[step // 2 :: step] or range(1)
+        cell = (self.cell[0], self.cell[1] * (1 + self._both))
         size = (len(self.rules), *cell)
         self._sums = {CHOOSE: RuleSums(*size), STOP: RuleSums(*size, groups=GROUPS)}
         self._received = TokenMass(*cell, choosing)
@@ -118,28 +124,36 @@ class Explained(SampledAnalysis, question=QUESTION):
         plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
         sums = self._sums[CHOOSE], self._sums[STOP]
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
-        made = {name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()}
+        made = {
+            name: head_rules(chosen(*sums, layers=self._layers, allowed=some))
+            for name, some in allowed.items()
+        }
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._maps_of)
         both = sums[0].by_name["rest_rest"][:, RESTS.index("the token itself")].sum(0)
         self._together = made["rules"].overlap(both)  # one weight a query: both triggers are there
         heads = self.cell[1]
-        self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
+        if self._both or not self._norms:
+            self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
         if self._norms:
-            more = slice(heads, 2 * heads)
-            self.of_gathering = {name: rules.of_heads(more) for name, rules in made.items()}
+            last = slice(-heads, None)
+            self.of_gathering = {name: rules.of_heads(last) for name, rules in made.items()}
         del self._sums, self._received
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add to the sums that choose, or to what is explained."""
         if layer.index == 0:
             self._maps = [self._maps_of(example) for example in batch.examples]
+            self._begin(batch)
+        if layer.index not in self._layers:
+            return
         norms = layer.value_norm.float().cpu() if self._norms else None
         for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
             n = len(example)
             attention = layer.attention[row, :, :n, :n].float().cpu()  # [head, query, key]
             own = None if norms is None else gathered(attention, norms[row, :, :n])
-            if self._scoring:
+            if self._scoring and self.heads:
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
+            if self._scoring:
                 if own is not None and norms is not None:
                     amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
                     at = layer.index
@@ -149,11 +163,20 @@ class Explained(SampledAnalysis, question=QUESTION):
                     self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
             part, group = self._place[input_name(example)]
-            if layer.index == 0:
-                self._sums[part].add_rules(maps, group)
-            both = attention if own is None else torch.cat([attention, own])
+            both = attention if own is None else torch.cat([attention, own][not self._both :])
             self._sums[part].add_attention(maps, both, layer.index, group)
             self._received.add(layer.index, example.input_ids, both.sum(1))
+
+    def _begin(self, batch: Batch) -> None:
+        """Add what does not depend on a layer."""
+        for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
+            if self._scoring and self.heads:
+                group = batch.groups[[row]]
+                self.queries.add(np.array([float(len(example))]), group)
+                self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
+            if not self._scoring:
+                part, at = self._place[input_name(example)]
+                self._sums[part].add_rules(maps, at)
 
     def _draw(self, index: int, rows: torch.Tensor, maps: RuleMaps, example: Example) -> None:
         heads = self.of_gathering or self.heads
@@ -162,9 +185,6 @@ class Explained(SampledAnalysis, question=QUESTION):
     def _score(
         self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
     ) -> None:
-        if index == 0:
-            self.queries.add(np.array([float(len(example))]), group)
-            self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
         predicted = predictions(self.heads, index, maps, example)
         overlap = overlaps(attention, predicted)  # [head, prediction]
         either = torch.maximum(attention, predicted[0]).sum(-1)
@@ -199,7 +219,8 @@ class Explained(SampledAnalysis, question=QUESTION):
             sums.add(to_float64(values)[None], group, at=(index,))
         for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
             self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
-        self.unexplained.add(index, own, predicted[0], example)
+        if not self.scope.control:
+            self.unexplained.add(index, own, predicted[0], example)
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import torch
@@ -90,13 +92,18 @@ class RuleSums:
         return rules, attention, every
 
 
-def chosen(choosing: RuleSums, other: RuleSums, *, allowed: Bools) -> list[list[Choice]]:
-    """[layer][head] the rules of every head, with the rest that leaves least."""
+def chosen(
+    choosing: RuleSums, other: RuleSums, *, layers: Collection[int], allowed: Bools
+) -> list[list[Choice]]:
+    """[layer][head] the rules of every head, with the rest that leaves least; none in layers that
+    are not among `layers`.
+    """
+    none = Choice((), np.zeros(0), -1, np.inf)
     best: dict[tuple[int, int], Choice] = {}
     for rest in range(len(RESTS)):
         rules, attention, every = (part.sum(0) for part in choosing.products(rest))
         others = other.products(rest)
-        for layer, head in np.ndindex(choosing.layers, choosing.heads):
+        for layer, head in product(layers, range(choosing.heads)):
             one = choose(
                 Products(rules, attention[layer, head], every[layer, head]),
                 Products(others[0], others[1][:, layer, head], others[2][:, layer, head]),
@@ -106,5 +113,6 @@ def chosen(choosing: RuleSums, other: RuleSums, *, allowed: Bools) -> list[list[
             if (layer, head) not in best or one.loss < best[layer, head].loss:
                 best[layer, head] = one
     return [
-        [best[layer, head] for head in range(choosing.heads)] for layer in range(choosing.layers)
+        [best.get((layer, head), none) for head in range(choosing.heads)]
+        for layer in range(choosing.layers)
     ]
