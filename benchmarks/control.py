@@ -58,7 +58,9 @@ def write_text(file: Path, documents: int, tokens: int) -> None:
     def word() -> str:
         return "".join(letters[int(26 * draw.random() ** 2)] for _ in range(7))
 
-    file.write_text("\n\n".join(" ".join(word() for _ in range(tokens // 8)) for _ in range(documents)))
+    file.write_text(
+        "\n\n".join(" ".join(word() for _ in range(tokens // 8)) for _ in range(documents))
+    )
 
 
 def children() -> float:
@@ -119,8 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if given.only and given.only not in shape:
                 continue
             peaks = dict[str, int]()
-            what += [] if given.report else ["--no-report"]
-            both = rows(folder, what, peaks)
+            both = rows(folder, [*what, *(["--no-report"] * (not given.report))], peaks)
             interleave(both, rounds=given.rounds, clock="cpu")
             ratio = peaks[RANDOM] / peaks[NONE]
             print(f"{shape}\n\n{table(both, stock=NONE, fast=NONE)}\n")

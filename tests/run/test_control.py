@@ -244,7 +244,9 @@ def test_the_command_takes_a_control(tiny_place, tmp_path, no_control):
 # --- what it costs ----------------------------------------------------------------------------
 
 
-def test_large_networks_read_few_tokens_of_short_runs_and_small_ones_as_many_as_before(tiny) -> None:
+def test_large_networks_read_few_tokens_of_short_runs_and_small_ones_as_many_as_before(
+    tiny,
+) -> None:
     control = control_of(tiny, "random")
     large = replace(control, size=1 << 27)
     whole = len(control.networks) - len(control.pairs)

@@ -30,7 +30,9 @@ def is_fresh(network: xr.DataTree) -> bool:
 def sample_words(tree: xr.DataTree) -> str:
     """How much the networks of the control have read, and which part of long inputs."""
     attrs = controls(tree)[0].attrs
-    documents, tokens, window = (int(attrs.get(one, 0)) for one in ("documents", "tokens", "window"))
+    documents, tokens, window = (
+        int(attrs.get(one, 0)) for one in ("documents", "tokens", "window")
+    )
     words = f"{documents:,} document{'' if documents == 1 else 's'}, {tokens:,} tokens"
     part = f" (of inputs of more than {window:,} tokens the first {window:,})"
     return words + part * bool(window)

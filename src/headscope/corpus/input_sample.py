@@ -54,7 +54,7 @@ class InputSample:
             self.tokens, self.below = self.tokens - len(dropped), -highest
 
     def within(self, tokens: int) -> tuple[Example, ...]:
-        """Stored inputs of `tokens` tokens together, the shortest first; at least one, or part of it.
+        """Stored inputs of `tokens` tokens together, the shortest first; of one alone a part.
 
         They lie evenly in the order of the lengths: much that is said of heads depends on these.
         """

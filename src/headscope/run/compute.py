@@ -29,6 +29,7 @@ from headscope.run.analysis import LEADING, Analysis, Scope
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.execution import WHOLE_MAPS
 from headscope.run.known_analyses import known_analyses
+from headscope.run.machine_choices import LinearsChoice, chosen_here
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import Settings
@@ -300,8 +301,9 @@ def _flat(of_bands: Mapping[str, Mapping[str, OfBand]]) -> dict[str, Analysis]:
     return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 
 
-def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> str:
-    """The fastest kind of linear maps, timed on a batch of these examples.
+def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> LinearsChoice:
+    """The fastest kind of linear maps: what is kept for this machine, else timed on a batch of
+    these examples.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
     than they compute, and the choice would change from run to run.
@@ -310,7 +312,7 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
     raises  InputError if that kind is not possible
     """
     if requested == "stock":
-        return requested
+        return LinearsChoice(requested)
     batch = model.batch(examples)
 
     def once() -> torch.Tensor:
@@ -318,8 +320,13 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
         output: torch.Tensor = forward(model.network, *batch.inputs)[0]
         return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
 
+    def of(kind: str) -> str:
+        return choose(model.network, once, requested=kind)
+
     with phase("warm up"), threads_of(1):
-        return choose(model.network, once, requested=requested)
+        return (
+            chosen_here(model.network, of) if requested == "auto" else LinearsChoice(of(requested))
+        )
 
 
 @lru_cache(maxsize=1)

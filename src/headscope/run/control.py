@@ -84,13 +84,9 @@ class Control:
     size: int = 0
 
     def tokens(self, of_run: int) -> int:
-        """The most tokens that each network reads, for a run of `of_run` tokens.
-
-        As many of a short run would cost more than SHARE of it: the larger the networks, the fewer.
-        """
+        """The most tokens that each network reads, for a run of `of_run` tokens."""
         whole = len(self.networks) - len(self.pairs)
-        fewest, usual = LEAST
-        least = max(fewest, min(usual, EASY // max(self.size, 1)))
+        least = max(LEAST[0], min(LEAST[1], EASY // max(self.size, 1)))
         return max(least, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
 
     def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -112,13 +108,12 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
         return None
     if str(wish) == RANDOM:
         networks = {"untrained": _maker(model, untrained)}
-        count = ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))
-        for at in range(min(count, MOST_SHUFFLED)):
+        least = ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))
+        for at in range(min(least, MOST_SHUFFLED)):
             name = f"shuffled {at + 1}" if at else "shuffled"
             networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
         more = {"rotated": rotated, "few steps": few_steps}
-        size = sum(part.numel() for part in model.network.parameters())
-        if size > MOST_TRAINED:
+        if (size := sum(part.numel() for part in model.network.parameters())) > MOST_TRAINED:
             del more["few steps"]
         networks |= {name: _maker(model, make) for name, make in more.items()}
         spec = {"kind": RANDOM, "seed": SEED, PAIRS: sorted(more)}
@@ -160,7 +155,7 @@ def control_results(
 
     samples  of each kind of inputs
     more     analyses that read a sample themselves, in several passes
-    window   tokens of which the samples hold no more, of longer inputs; 0 where all are whole
+    window   tokens of which the samples hold no more, of longer inputs; 0 for whole ones
     """
     whole = job.draws
     examples = [example for sample in samples for example in sample]
@@ -172,13 +167,12 @@ def control_results(
         "window": window,
     }
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
-    few = max(1, counts["tokens"] * STEP // (len(samples) * LEAST[1]))
-    step = 1 if whole else min(STEP, few)
+    step = 1 if whole or counts["tokens"] <= len(samples) * LEAST[1] / 2 else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
     for name, wanted in control.asked([*job.names, *more]).items():
         model, pairs = control.networks[name](), name in control.pairs and not whole
-        own = {
+        about = {
             "model": name,
             "layers": job.scope.layers,
             "heads": job.scope.heads,
@@ -187,16 +181,16 @@ def control_results(
             "sep_token": model.special_tokens.get("sep", ""),
             "seed": job.scope.seed,
         }
-        yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
+        yield f"{CONTROL}/{name}", xr.Dataset(attrs={**about, **counts})
         with evaluating(model.network):
             read = list[Analysis]()
             if names := tuple(one for one in wanted if one not in (*more, STORED)):
-                computer = Computer(model, replace(job, names=names))
-                read += computer.read(every, () if pairs else cheap, advance)
+                own = replace(job, names=names)
+                read += Computer(model, own).read(every, () if pairs else cheap, advance)
             if STORED in wanted:  # the same inputs as the run's, so that maps can be compared
-                computer = Computer(model, replace(job, names=(STORED,)))
-                read += computer.read(job.scope.stored_inputs)
-            for one in (one for one in wanted if one in more):
+                shown = job.scope.stored_inputs
+                read += Computer(model, replace(job, names=(STORED,))).read(shown)
+            for one in filter(more.count, wanted):
                 some = [e for e in examples if e.reading == job.reads.get(one, e.reading)]
                 read.append(read_sample(one, model, job, few_of(some)))
             for analysis in read:

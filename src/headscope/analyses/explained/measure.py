@@ -105,11 +105,11 @@ class Explained(SampledAnalysis, question=QUESTION):
         }
         self._norms = {"values", "projection"} <= model.allows
         # A control is compared by the mean of what its heads gather: no more is computed of it.
-        self._both = self._norms and not self.scope.control
-        few = self._norms and self.scope.control
-        step = max(1, self.cell[0] * self.cell[1] // FEW_HEADS) if few else 1
-        self._layers = range(self.cell[0])[step // 2 :: step] or range(1)
-        cell = (self.cell[0], self.cell[1] * (1 + self._both))
+        (layers, heads), few = self.cell, self._norms and self.scope.control
+        self._both = self._norms and not few
+        step = max(1, layers * heads // FEW_HEADS) if few else 1
+        self._layers = range(layers)[step // 2 :: step] or range(1)
+        cell = (layers, heads * (1 + self._both))
         size = (len(self.rules), *cell)
         self._sums = {CHOOSE: RuleSums(*size), STOP: RuleSums(*size, groups=GROUPS)}
         self._received = TokenMass(*cell, choosing)
@@ -125,18 +125,16 @@ class Explained(SampledAnalysis, question=QUESTION):
         sums = self._sums[CHOOSE], self._sums[STOP]
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
         made = {
-            name: head_rules(chosen(*sums, layers=self._layers, allowed=some))
-            for name, some in allowed.items()
+            name: head_rules(chosen(*sums, self._layers, some)) for name, some in allowed.items()
         }
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._maps_of)
         both = sums[0].by_name["rest_rest"][:, RESTS.index("the token itself")].sum(0)
         self._together = made["rules"].overlap(both)  # one weight a query: both triggers are there
         heads = self.cell[1]
-        if self._both or not self._norms:
+        if not self._norms or self._both:
             self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
         if self._norms:
-            last = slice(-heads, None)
-            self.of_gathering = {name: rules.of_heads(last) for name, rules in made.items()}
+            self.of_gathering = {n: r.of_heads(slice(-heads, None)) for n, r in made.items()}
         del self._sums, self._received
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -151,32 +149,29 @@ class Explained(SampledAnalysis, question=QUESTION):
             n = len(example)
             attention = layer.attention[row, :, :n, :n].float().cpu()  # [head, query, key]
             own = None if norms is None else gathered(attention, norms[row, :, :n])
-            if self._scoring and self.heads:
-                self._score(layer.index, attention, maps, example, batch.groups[[row]])
+            at, here = layer.index, batch.groups[[row]]
             if self._scoring:
+                if self.heads:
+                    self._score(at, attention, maps, example, here)
                 if own is not None and norms is not None:
                     amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
-                    at = layer.index
-                    here = batch.groups[[row]]
                     self._score_gathering(at, own, amount, maps, example, group=here)
                 if not self.scope.control:
-                    self._draw(layer.index, attention if own is None else own, maps, example)
+                    self._draw(at, attention if own is None else own, maps, example)
                 continue
             part, group = self._place[input_name(example)]
             both = attention if own is None else torch.cat([attention, own][not self._both :])
-            self._sums[part].add_attention(maps, both, layer.index, group)
-            self._received.add(layer.index, example.input_ids, both.sum(1))
+            self._sums[part].add_attention(maps, both, at, group)
+            self._received.add(at, example.input_ids, both.sum(1))
 
     def _begin(self, batch: Batch) -> None:
-        """Add what does not depend on a layer."""
         for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
-            if self._scoring and self.heads:
-                group = batch.groups[[row]]
-                self.queries.add(np.array([float(len(example))]), group)
-                self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
             if not self._scoring:
-                part, at = self._place[input_name(example)]
-                self._sums[part].add_rules(maps, at)
+                part, group = self._place[input_name(example)]
+                self._sums[part].add_rules(maps, group)
+            elif self.heads:
+                self.queries.add(np.array([float(len(example))]), batch.groups[[row]])
+                self.applied.add(to_float64(maps.applies.sum(-1))[None], batch.groups[[row]])
 
     def _draw(self, index: int, rows: torch.Tensor, maps: RuleMaps, example: Example) -> None:
         heads = self.of_gathering or self.heads

@@ -93,7 +93,7 @@ class RuleSums:
 
 
 def chosen(
-    choosing: RuleSums, other: RuleSums, *, layers: Collection[int], allowed: Bools
+    choosing: RuleSums, other: RuleSums, layers: Collection[int], allowed: Bools
 ) -> list[list[Choice]]:
     """[layer][head] the rules of every head, with the rest that leaves least; none in layers that
     are not among `layers`.
