@@ -251,6 +251,7 @@ def test_large_networks_read_few_tokens_of_short_runs_and_small_ones_as_many_as_
     large = replace(control, size=1 << 27)
     whole = len(control.networks) - len(control.pairs)
     assert (large.tokens(1000), control.tokens(1000)) == LEAST
+    assert large.tokens(1000, draws=True) == LEAST[1]  # intervals need documents
     for run in (10**5, 10**6):
         assert large.tokens(run) == control.tokens(run) <= SHARE * run / whole
 
@@ -288,7 +289,7 @@ def test_the_part_that_is_read_says_the_same_of_labels_as_all_inputs(demo, monke
     """
     asks = {"analyses": ("surface", "entropy", "patterns"), "control": "random"}
     part = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **asks)
-    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_: 1 << 20)
+    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_, **__: 1 << 20)
     monkeypatch.setattr("headscope.run.control.STEP", 1)
     whole = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **asks)
     few, every = (controls(run.tree)[0].attrs for run in (part, whole))

@@ -109,7 +109,7 @@ def test_a_choice_of_another_machine_is_not_taken_and_the_words_say_so(cache, mo
     assert choice.kind == "stock"
     assert choice.trouble.startswith("the cache folder holds choices of another machine (")
     assert f"torch {torch.__version__}" in choice.trouble
-    assert choice.trouble.endswith("linear maps are timed anew for this machine")
+    assert choice.trouble.endswith("linear maps are timed on this machine")
     again = chosen_here(network(), timed("onednn"))
     assert (again.kind, again.trouble) == ("stock", "")
     assert len(list(cache.iterdir())) == 2
@@ -127,7 +127,7 @@ def test_a_broken_file_is_said_and_replaced(cache, content):
     assert choice.kind == "stock"
     assert choice.trouble == (
         f"the cache folder holds a file that cannot be read ({file.name}): linear maps are timed "
-        "anew for this machine"
+        "on this machine"
     )
     assert chosen_here(network(), timed("onednn")).kind == "stock"
 

@@ -83,10 +83,10 @@ class Control:
     pairs: Collection[str] = ()
     size: int = 0
 
-    def tokens(self, of_run: int) -> int:
+    def tokens(self, of_run: int, *, draws: bool = False) -> int:
         """The most tokens that each network reads, for a run of `of_run` tokens."""
         whole = len(self.networks) - len(self.pairs)
-        least = max(LEAST[0], min(LEAST[1], EASY // max(self.size, 1)))
+        least = LEAST[1] if draws else max(LEAST[0], min(LEAST[1], EASY // max(self.size, 1)))
         return max(least, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
 
     def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -227,7 +227,7 @@ def read_control(
     samples, cut = [], 0
     for kind in sorted({plan.reading, *reads_of(names, plan).values()}):
         reading = plan.readings[kind]
-        most = control.tokens(reading.counts["tokens"])
+        most = control.tokens(reading.counts["tokens"], draws=job.draws)
         samples.append(reading.sample.within(most))
         longest = max(map(len, samples[-1]))
         if longest == min(WINDOW, most) < reading.longest:

@@ -1,6 +1,6 @@
 """Keep what timing decides, once per machine: which linear maps are faster for a network's sizes.
 
-Timed anew in each run, the choice could change, and with it the last bits of the results. So the
+Timed in each run, the choice could change, and with it the last bits of the results. So the
 first process that times one keeps it in the user's cache folder, in a file for each kind of machine
 and each list of sizes. Whoever comes later, or second, takes what the first has kept.
 """
@@ -22,7 +22,7 @@ from headscope.model.linears import KINDS, map_sizes
 from headscope.run.processes import processor
 
 FOLDER, LARGEST = "machine", 1 << 16  # bytes of a kept choice at most
-CACHE, ANEW = "the cache folder", "linear maps are timed anew for this machine"
+CACHE, AGAIN = "the cache folder", "linear maps are timed on this machine"
 
 
 @dataclass(frozen=True)
@@ -118,16 +118,16 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
         content = None
     whole = isinstance(content, dict) and content.get("linears") in KINDS
     if not whole or not isinstance(content.get("made"), str):
-        return None, f"{CACHE} holds a file that cannot be read ({path.name}): {ANEW}"
+        return None, f"{CACHE} holds a file that cannot be read ({path.name}): {AGAIN}"
     if content.get("machine") != this_machine():
-        return None, f"{CACHE} holds a choice of {_named(content)} under this one's name: {ANEW}"
+        return None, f"{CACHE} holds a choice of {_named(content)} under this one's name: {AGAIN}"
     return content | {"made": printable(content["made"])[:10]}, ""
 
 
 def _of_others(path: Path) -> str:
     """Which other machines have kept a choice for the same sizes; "" for none."""
     others = sorted({_named(one) for one in _others(path)})
-    return f"{CACHE} holds choices of {' and of '.join(others)}: {ANEW}" if others else ""
+    return f"{CACHE} holds choices of {' and of '.join(others)}: {AGAIN}" if others else ""
 
 
 def _others(path: Path) -> Iterator[Any]:

@@ -355,7 +355,7 @@ def test_a_network_of_the_control_is_read_in_some_layers_and_gives_their_numbers
     model = hs.load(made.network, tokenizer=made.tokenizer)
     monkeypatch.setattr("headscope.run.control._equal_weights", lambda *_: False)
     monkeypatch.setattr("headscope.run.control.load", lambda *_, **__: model)
-    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_: 1 << 20)
+    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_, **__: 1 << 20)
     monkeypatch.setattr("headscope.analyses.explained.measure.FEW_HEADS", len(known_heads()))
     run = hs.atlas(model, annotated_corpus(12), analyses=["explained"], control="itself")
     own, other = run["explained"], run.tree["control/model/explained"].to_dataset()
