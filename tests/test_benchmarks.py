@@ -16,6 +16,7 @@ from benchmarks import (
     atlas,
     circuit_worker,
     circuits,
+    control,
     explanations,
     flow,
     language,
@@ -182,6 +183,41 @@ def test_peak_memory_is_that_of_the_command_line(tmp_path, kind, mark):
     assert 300 << 20 < int(peak) < 600 << 20
     assert float(seconds) > 0
     assert (tmp_path / f"3.{kind}").read_text().count(mark) == 3
+
+
+MEASURE_CONTROL = """
+from pathlib import Path
+from benchmarks import control
+from benchmarks.timing import interleave
+peaks = {}
+both = control.rows(Path.cwd(), ["demo"], peaks)
+interleave(both, rounds=1, clock="cpu")
+print(*both[1].ratios(both[0]), *peaks.values())
+"""
+WORKS = """
+import sys, time
+if sys.argv[sys.argv.index("--control") + 1] == "random":
+    room = b"x" * (600 << 20)
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        pass
+"""
+
+
+def test_the_cost_of_a_control_is_that_of_the_command_line(tmp_path):
+    """A command that computes and holds more with a control than without one."""
+    (tmp_path / "headscope.py").write_text(WORKS)
+    path = os.pathsep.join([str(tmp_path), str(Path(memory.__file__).parents[1])])
+    command, more = [sys.executable, "-c", MEASURE_CONTROL], os.environ | {"PYTHONPATH": path}
+    ratio, without, beside = subprocess.check_output(command, cwd=tmp_path, env=more).split()
+    assert float(ratio) > 1.5
+    assert int(beside) - int(without) > 300 << 20  # a child starts with the peak of its parent
+
+
+def test_texts_of_the_control_have_the_length_that_they_are_said_to_have(tmp_path):
+    control.write_text(tmp_path / "text", 3, 800)
+    documents = (tmp_path / "text").read_text().split("\n\n")
+    assert [len(one) + 1 for one in documents] == [800] * 3  # a token each byte, and the first
 
 
 def test_the_linguistic_pipelines_run_on_annotated_inputs(network, monkeypatch):

@@ -40,8 +40,8 @@ def test_all_are_taken_where_there_are_enough_tokens() -> None:
     assert len(sample(enumerate(LENGTHS)).within(sum(LENGTHS))) == len(LENGTHS)
 
 
-def test_one_input_is_taken_even_of_too_many_tokens() -> None:
-    assert [len(e) for e in sample(enumerate([9, 50, 70])).within(10)] == [50]
+def test_part_of_one_input_is_taken_where_all_have_too_many_tokens() -> None:
+    assert [len(e) for e in sample(enumerate([9, 50, 70])).within(10)] == [10]
 
 
 def test_the_order_of_the_corpus_does_not_matter() -> None:
@@ -70,3 +70,23 @@ def test_an_input_that_comes_twice_is_held_twice() -> None:
     twice = sample([(0, 20), (0, 20), (1, 30)])
     twice.merge(sample([(0, 20)]))
     assert sorted(map(len, twice.within(90))) == [20, 20, 20, 30]
+
+
+def test_a_window_keeps_what_closes_its_input() -> None:
+    """An encoder reads [SEP] at the end; without it nothing of a control would rest on one."""
+    ids = np.arange(40)
+    special = np.isin(ids, [0, 39])
+    word = np.where(special, -1, ids)
+    whole = Example("a", "a", ids, np.zeros_like(ids), special, word_index=word)
+    part = whole.window(10)
+    assert part.input_ids.tolist() == [*range(9), 39]
+    assert part.word_index is not None
+    assert part.word_index.tolist() == [-1, *range(1, 9), -1]
+    assert part.special.tolist() == [True, *[False] * 8, True]
+    assert whole.window(40) is whole
+
+
+def test_a_window_of_an_input_that_nothing_closes_is_its_beginning() -> None:
+    """Of a decoder: what it attends to in its first tokens does not depend on later ones."""
+    assert example(0, 40).window(10).input_ids.tolist() == [5] * 10
+    assert len(example(0, 9).window(10)) == 9

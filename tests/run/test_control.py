@@ -1,15 +1,17 @@
 """A run is held against networks without training: what is true of them is said of no head."""
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import xarray as xr
 from safetensors.torch import load_file, save_file
 
 import headscope as hs
-from headscope.claims.control import CONTROL, controls
-from headscope.claims.head_labels import head_labels
+from headscope.claims.control import CONTROL, controls, sample_words
+from headscope.claims.head_labels import all_claims, head_labels
 from headscope.claims.head_metrics import control_ranges
 from headscope.claims.headline import NO_CONTROL, headline
 from headscope.cli.main import group
@@ -18,7 +20,10 @@ from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
 from headscope.run.control import (
+    LEAST,
     MOST_DEALT,
+    MOST_SHUFFLED,
+    SHARE,
     SOME,
     control_of,
     few_steps,
@@ -234,3 +239,65 @@ def test_the_command_takes_a_control(tiny_place, tmp_path, no_control):
     how += ["--control", no_control]
     group(["atlas", str(tiny_place), *how, "-o", str(out)], standalone_mode=False)
     assert CONTROL in open_run(out).tree.children
+
+
+# --- what it costs ----------------------------------------------------------------------------
+
+
+def test_large_networks_read_few_tokens_of_short_runs_and_small_ones_as_many_as_before(
+    tiny,
+) -> None:
+    control = control_of(tiny, "random")
+    large = replace(control, size=1 << 27)
+    whole = len(control.networks) - len(control.pairs)
+    assert (large.tokens(1000), control.tokens(1000)) == LEAST
+    assert large.tokens(1000, draws=True) == LEAST[1]  # intervals need documents
+    for run in (10**5, 10**6):
+        assert large.tokens(run) == control.tokens(run) <= SHARE * run / whole
+
+
+def test_a_model_of_two_heads_gets_no_more_networks_than_pay() -> None:
+    heads = [WiredHead("previous token", reach={-1: 8.0}), WiredHead("evenly")]
+    made = wire("bert", [heads])
+    names = list(control_of(hs.load(made.network, tokenizer=made.tokenizer), "random").networks)
+    assert sum(name.startswith("shuffled") for name in names) == MOST_SHUFFLED
+
+
+def test_of_long_inputs_a_control_reads_the_first_tokens_and_says_so(
+    unknowing, monkeypatch, no_pictures
+) -> None:
+    for reads in ("readings", "corpus_run"):
+        monkeypatch.setattr(f"headscope.run.{reads}.WINDOW", 64)
+    words = [word.form for d in hs.demo_corpus() for p in d.passages for word in p.words or ()]
+    texts = hs.corpus.MemoryCorpus([" ".join(words[at : at + 300]) for at in (0, 300, 600)])
+    asks = {"analyses": ("surface", "entropy"), "replicates": 3, "control": "random"}
+    run = hs.atlas(unknowing, texts, execution=STOCK, **asks)
+    assert run.manifest["counts"]["tokens"] > 900
+    attrs = controls(run.tree)[0].attrs
+    assert (attrs["documents"], attrs["tokens"], attrs["window"]) == (3, 3 * 64, 64)
+    said = "3 documents, 192 tokens (of inputs of more than 64 tokens the first 64)"
+    assert sample_words(run.tree) == said
+    assert said in render(run.tree, run.manifest)
+    # [SEP] closes every part, so a control of it rests on [SEP] as often as on [CLS].
+    surface = controls(run.tree)[0]["surface"]["attention"]
+    assert float(surface.sel(target="sep").mean()) > 0
+
+
+def test_the_part_that_is_read_says_the_same_of_labels_as_all_inputs(demo, monkeypatch) -> None:
+    """On whole inputs of the demo, and on a part of them, every claim has the same threshold but
+    for the interval that a share of so few inputs has.
+    """
+    asks = {"analyses": ("surface", "entropy", "patterns"), "control": "random"}
+    part = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **asks)
+    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_, **__: 1 << 20)
+    monkeypatch.setattr("headscope.run.control.STEP", 1)
+    whole = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **asks)
+    few, every = (controls(run.tree)[0].attrs for run in (part, whole))
+    assert few["tokens"] < SHARE * every["tokens"] < every["tokens"] == 3385
+    of = [{(c.kind, c.name): c.control for c in all_claims(run.tree)} for run in (part, whole)]
+    assert of[0].keys() == of[1].keys()
+    for claim, least in of[0].items():
+        other = of[1][claim]
+        error = 2 * np.sqrt(other * (1 - other) / few["examples"])
+        assert np.isnan([least, other]).all() or abs(least - other) <= error
+    assert labelled(part) == labelled(whole)

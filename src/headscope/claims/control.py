@@ -7,7 +7,7 @@ group, and nothing is compared there.
 
 import xarray as xr
 
-from headscope.core.results import derived
+from headscope.core.results import counted, derived
 
 CONTROL = "control"
 BASE = "base"
@@ -25,6 +25,15 @@ def controls(tree: xr.DataTree) -> list[xr.DataTree]:
 def is_fresh(network: xr.DataTree) -> bool:
     """Whether a network of the control has freshly initialised weights."""
     return str(network.attrs.get("model", "")) == FRESH
+
+
+def sample_words(tree: xr.DataTree) -> str:
+    """How much the networks of the control have read, and which part of long inputs."""
+    attrs, unit = controls(tree)[0].attrs, counted(tree)
+    units, tokens, window = (int(attrs.get(one, 0)) for one in ("documents", "tokens", "window"))
+    words = f"{units:,} {unit.removesuffix('s') if units == 1 else unit}, {tokens:,} tokens"
+    part = f" (of inputs of more than {window:,} tokens the first {window:,})"
+    return words + part * bool(window)
 
 
 @derived

@@ -227,6 +227,12 @@ def clear_drafts(folder: Path) -> None:
         raise why_unwritten(error, folder) from error
 
 
+def user_cache(*names: str) -> Path:
+    """A place in the user's cache folder, `$XDG_CACHE_HOME/headscope`, else below `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base, "headscope", *names)
+
+
 def names_in(folder: Path) -> list[str]:
     """The names in a folder; empty if it does not exist, or is deleted meanwhile."""
     try:

@@ -178,6 +178,17 @@ class Example:
         index = None if self.word_index is None else self.word_index[:tokens]
         return replace(self, **parts, word_index=index)
 
+    def window(self, tokens: int) -> Example:
+        """Its first tokens, closed by the special tokens that close it: [SEP] of an encoder."""
+        plain = (~self.special).nonzero()[0]
+        closing = len(self) - 1 - int(plain[-1]) if len(plain) else 0
+        if len(self) <= tokens or closing >= tokens:
+            return self.leading(tokens)
+        at = [*range(tokens - closing), *range(len(self) - closing, len(self))]
+        parts = {name: getattr(self, name)[at] for name in ("input_ids", "segment_ids", "special")}
+        index = None if self.word_index is None else self.word_index[at]
+        return replace(self, **parts, word_index=index)
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class MemoryCorpus(Displayed):

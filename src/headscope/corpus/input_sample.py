@@ -54,7 +54,7 @@ class InputSample:
             self.tokens, self.below = self.tokens - len(dropped), -highest
 
     def within(self, tokens: int) -> tuple[Example, ...]:
-        """Stored inputs of `tokens` tokens together, the shortest first; at least one.
+        """Stored inputs of `tokens` tokens together, the shortest first; of one alone a part.
 
         They lie evenly in the order of the lengths: much that is said of heads depends on these.
         """
@@ -63,4 +63,4 @@ class InputSample:
             chosen = [held[(2 * at + 1) * len(held) // (2 * count)][-1] for at in range(count)]
             if sum(map(len, chosen)) <= tokens:
                 return tuple(chosen)
-        return (held[len(held) // 2][-1],)
+        return (held[len(held) // 2][-1].window(tokens),)

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
 from headscope.claims.caption_words import over
-from headscope.claims.control import controls
+from headscope.claims.control import controls, sample_words
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
 from headscope.core.head_names import HeadNames, names_of
@@ -81,7 +81,8 @@ def control_words(tree: xr.DataTree) -> str:
     """What the line under a key says; '' where the run has no control."""
     if not controls(tree):
         return ""
-    return " Line under a key: all heads of networks without training, on a sample of the inputs."
+    read = sample_words(tree)
+    return f" Line under a key: all heads of networks without training, on a sample: {read}."
 
 
 def draw_grid(

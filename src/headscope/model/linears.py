@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from transformers.pytorch_utils import Conv1D
 from headscope.errors import InputError
 from headscope.model.placement import NUMBERS, held, plain, split
 
-CHOICES = ("auto", "onednn", "stock")
+KINDS = ("onednn", "stock")
+CHOICES = ("auto", *KINDS)
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
 _ROUNDS = 2
 _PROBES = 4  # vectors that show what a layer multiplies by
@@ -74,6 +76,18 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, requested: st
     return (
         "onednn" if requested == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
     )
+
+
+def map_sizes(network: nn.Module) -> list[str]:
+    """What tells which kind is faster: `number x in x out` of all maps that could run packed; none
+    where nothing is to be chosen.
+    """
+    if not _available(network):
+        return []
+    sizes = Counter(
+        (one.in_features, one.out_features) for one in network.modules() if _packable(one)
+    )
+    return [f"{count} x {a} x {b}" for (a, b), count in sorted(sizes.items())]
 
 
 def is_map(module: nn.Module | None) -> TypeGuard[nn.Module]:

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.claims.caption_words import over
-from headscope.claims.control import controls
+from headscope.claims.control import controls, sample_words
 from headscope.claims.headline import headline
 from headscope.claims.length_bands import bands
 from headscope.core.display import printable
@@ -182,8 +182,7 @@ def _control(tree: xr.DataTree) -> str:
     networks = controls(tree)
     if not networks:
         return ""
-    tokens = int(networks[0].attrs["tokens"])
-    return f"{', '.join(str(one.attrs['model']) for one in networks)}, over {tokens:,} tokens"
+    return f"{', '.join(str(one.attrs['model']) for one in networks)}, over {sample_words(tree)}"
 
 
 def _intervals(attrs: Manifest) -> str:

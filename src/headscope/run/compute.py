@@ -29,6 +29,7 @@ from headscope.run.analysis import LEADING, Analysis, Scope
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.execution import WHOLE_MAPS
 from headscope.run.known_analyses import known_analyses
+from headscope.run.machine_choices import LinearsChoice, chosen_here
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import Settings
@@ -168,6 +169,7 @@ class Computer:
         self._sums = dict[str, BandSums]()  # by kind of inputs
         self._showing: Showing | None = None
         self._longest = 0  # tokens of an input that was read
+        self._new = True
 
     def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
@@ -188,13 +190,18 @@ class Computer:
         cheap    further ones, which the costly analyses are not shown
         advance  gets the number of finished inputs
         """
-        for analysis in (*self._analyses, *_flat(self._of_bands).values()):
-            analysis.reset()
+        if not self._new:  # untouched zeros of large sums cost neither time nor memory
+            for analysis in (*self._analyses, *_flat(self._of_bands).values()):
+                analysis.reset()
+        self._new = False
         few = [analysis for analysis in self._analyses if not analysis.costly]
         network, maps = self.model.network, self.job.linears
         with threads_of(self.job.threads), linears(network, maps), self.instrument:
             for inputs, analyses in ((examples, self._analyses), (cheap, few)):
                 for kind, places, shown in self.job.by_reading(inputs, analyses):
+                    if not shown:
+                        advance(len(places))
+                        continue
                     if kind not in self._sums:
                         self._sums[kind] = BandSums(shown, self._of_bands)
                     for some in self._sums[kind].apart(places, inputs):
@@ -294,8 +301,9 @@ def _flat(of_bands: Mapping[str, Mapping[str, OfBand]]) -> dict[str, Analysis]:
     return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 
 
-def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> str:
-    """The fastest kind of linear maps, timed on a batch of these examples.
+def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> LinearsChoice:
+    """The fastest kind of linear maps: what is kept for this machine, else timed on a batch of
+    these examples.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
     than they compute, and the choice would change from run to run.
@@ -304,7 +312,7 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
     raises  InputError if that kind is not possible
     """
     if requested == "stock":
-        return requested
+        return LinearsChoice(requested)
     batch = model.batch(examples)
 
     def once() -> torch.Tensor:
@@ -312,8 +320,13 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
         output: torch.Tensor = forward(model.network, *batch.inputs)[0]
         return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
 
+    def of(kind: str) -> str:
+        return choose(model.network, once, requested=kind)
+
     with phase("warm up"), threads_of(1):
-        return choose(model.network, once, requested=requested)
+        return (
+            chosen_here(model.network, of) if requested == "auto" else LinearsChoice(of(requested))
+        )
 
 
 @lru_cache(maxsize=1)

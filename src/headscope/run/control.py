@@ -53,9 +53,11 @@ if TYPE_CHECKING:
 
 NONE, RANDOM, PAIRS, STORED = "none", "random", "divergence", "examples"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
-LEAST = 512  # ours: tokens that each of them reads, where the run has as many
-STEP = 3  # ours: costly numbers are of one in this number of inputs
+LEAST = 128, 512  # ours: tokens that each of them reads, where the run has as many
+EASY = 1 << 32  # ours: numbers times tokens of a network; the second of LEAST where it reads fewer
+STEP = 3  # ours: costly numbers are of one in this number of inputs, of all of few
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
+MOST_SHUFFLED = 12  # ours: networks; each costs as much as a few hundred tokens, however small
 MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
 TURNED = 128  # ours: directions that are mixed with each other
@@ -72,17 +74,20 @@ class Control:
     networks  by name; each is made when it is read, and let go
     spec      what decides their numbers
     pairs     those of the networks that compute PAIRS alone
+    size      numbers of each network
     """
 
     kind: str
     networks: Mapping[str, Callable[[], Model]]
     spec: Mapping[str, Any]
     pairs: Collection[str] = ()
+    size: int = 0
 
-    def tokens(self, of_run: int) -> int:
+    def tokens(self, of_run: int, *, draws: bool = False) -> int:
         """The most tokens that each network reads, for a run of `of_run` tokens."""
         whole = len(self.networks) - len(self.pairs)
-        return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
+        least = LEAST[1] if draws else max(LEAST[0], min(LEAST[1], EASY // max(self.size, 1)))
+        return max(least, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
 
     def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The analyses for each network; networks without any are left out."""
@@ -103,15 +108,16 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
         return None
     if str(wish) == RANDOM:
         networks: dict[str, Callable[[], Model]] = {"untrained": partial(untrained_model, model)}
-        for at in range(ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))):
+        least = ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))
+        for at in range(min(least, MOST_SHUFFLED)):
             name = f"shuffled {at + 1}" if at else "shuffled"
             networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
         more = {"rotated": rotated, "few steps": few_steps}
-        if sum(part.numel() for part in model.network.parameters()) > MOST_TRAINED:
+        if (size := sum(part.numel() for part in model.network.parameters())) > MOST_TRAINED:
             del more["few steps"]
         networks |= {name: _maker(model, make) for name, make in more.items()}
         spec = {"kind": RANDOM, "seed": SEED, PAIRS: sorted(more)}
-        return Control(RANDOM, networks, spec, tuple(more))
+        return Control(RANDOM, networks, spec, tuple(more), size)
     other = load(wish, tokenizer=model.tokenizer, dtype=dtype_of(model), device=str(model.device))
     _check_shape(model, other, str(wish))
     if _equal_weights(model.network, other.network):
@@ -144,6 +150,8 @@ def control_results(
     samples: Sequence[tuple[Example, ...]],
     advance: Advance = unheard,
     more: Sequence[str] = (),
+    *,
+    window: int = 0,
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """(group, dataset) of the control: the numbers of each network, and the sample it read.
 
@@ -152,6 +160,7 @@ def control_results(
 
     samples  of each kind of inputs
     more     analyses that read a sample themselves, in several passes
+    window   tokens of which the samples hold no more, of longer inputs; 0 for whole ones
     """
     whole = job.draws
     examples = [example for sample in samples for example in sample]
@@ -160,35 +169,33 @@ def control_results(
         "documents": len(set(unit_names(examples, job.scope.listed))),
         "examples": len(examples),
         "tokens": sum(map(len, examples)),
+        "window": window,
     }
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
-    step = 1 if whole else STEP
+    step = 1 if whole or counts["tokens"] <= len(samples) * LEAST[1] / 2 else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
     for name, wanted in control.asked([*job.names, *more]).items():
-        model, few = control.networks[name](), name in control.pairs and not whole
-        own = {
-            "model": name,
-            "layers": job.scope.layers,
-            "heads": job.scope.heads,
-            "stack": job.stack,
-            "cls_token": model.special_tokens.get("cls", ""),
-            "sep_token": model.special_tokens.get("sep", ""),
-            "seed": job.scope.seed,
-        }
-        yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
+        model, pairs = control.networks[name](), name in control.pairs and not whole
+        about: dict[str, Any] = {"model": name, "stack": job.stack, "seed": job.scope.seed}
+        about |= {"layers": job.scope.layers, "heads": job.scope.heads}
+        about |= {f"{kind}_token": model.special_tokens.get(kind, "") for kind in ("cls", "sep")}
+        yield f"{CONTROL}/{name}", xr.Dataset(attrs={**about, **counts})
         with evaluating(model.network):
             read = list[Analysis]()
             if names := tuple(one for one in wanted if one not in (*more, STORED)):
-                computer = Computer(model, replace(job, names=names))
-                read += computer.read(every, () if few else cheap, advance)
+                own = replace(job, names=names)
+                read += Computer(model, own).read(every, () if pairs else cheap, advance)
             if STORED in wanted:  # the same inputs as the run's, so that maps can be compared
-                computer = Computer(model, replace(job, names=(STORED,)))
-                read += computer.read(job.scope.stored_inputs)
-            read += [read_sample(o, model, job, few_of(examples)) for o in wanted if o in more]
+                shown = job.scope.stored_inputs
+                read += Computer(model, replace(job, names=(STORED,))).read(shown)
+            for one in filter(more.count, wanted):
+                some = [e for e in examples if e.reading == job.reads.get(one, e.reading)]
+                read.append(read_sample(one, model, job, few_of(some)))
             for analysis in read:
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
+        del model, read  # before the next network is made
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:

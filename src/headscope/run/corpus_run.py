@@ -35,6 +35,7 @@ from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, make_plan
 from headscope.run.processes import TakingPart
+from headscope.run.readings import WINDOW
 from headscope.run.sampled_analyses import read_sample, sampled, streamed, tokens_of
 from headscope.run.settings import Settings
 from headscope.run.shared_parts import WrittenElsewhereError
@@ -223,13 +224,17 @@ def read_control(
     if control is None:
         return {}
     names = control_names(job)
-    samples = [
-        plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
-        for kind in sorted({plan.reading, *reads_of(names, plan).values()})
-    ]
+    samples, cut = [], 0
+    for kind in sorted({plan.reading, *reads_of(names, plan).values()}):
+        reading = plan.readings[kind]
+        most = control.tokens(reading.counts["tokens"], draws=job.draws)
+        samples.append(reading.sample.within(most))
+        longest = max(map(len, samples[-1]))
+        if longest == min(WINDOW, most) < reading.longest:
+            cut = max(cut, longest)
     count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
-        return dict(control_results(control, job, samples, advance, more))
+        return dict(control_results(control, job, samples, advance, more, window=cut))
 
 
 def with_n(analysis: Analysis, plan: Plan, name: str = "") -> xr.Dataset:

@@ -190,8 +190,9 @@ class Execution(Workers, Sharing, Keeping, Threads, Linears):
     """How to run; nothing here changes a result beyond the last bits of float32.
 
     The numbers of workers and threads change no bit: sums are added in the order of the shards, and
-    no loop divides a sum among threads. "onednn" and "stock" differ in the last bits, and "auto"
-    decides by timing: name one of them where two runs must be equal to the bit.
+    no loop divides a sum among threads. "onednn" and "stock" differ in the last bits. "auto"
+    decides by timing, once per machine and sizes of a network: name one of them where runs of
+    different machines must be equal to the bit.
     """
 
     progress: Progress | None = keyword("Called as progress(shards_done, shards).")

@@ -15,8 +15,10 @@ from headscope.errors import HeadscopeError
 from headscope.model import kernels
 from headscope.model.layer import LN2
 from headscope.model.model import Model
+from headscope.run.execution import Execution, ReadingOptions
 from headscope.run.folder_check import BAD, NOTE, OK, Line
 from headscope.run.known_analyses import known_analyses
+from headscope.run.machine_choices import kept_for
 from headscope.run.manifest import versions
 from headscope.run.plan import make_plan
 from headscope.run.settings import Settings
@@ -57,7 +59,13 @@ def _installation(lines: list[Line]) -> None:
         say(f"agree with torch to {_kernel_error():.0e}")
     with _check(lines, "matrix products") as say:
         fast = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        say("oneDNN available, timed at the start of a run" if fast else "stock only")
+        say("oneDNN available, timed once per machine and network" if fast else "stock only")
+    with _check(lines, "threads and sizes") as say:
+        read = ReadingOptions()
+        say(
+            f"{Execution().threads_each} threads; batches of {read.batch_tokens:,} tokens, shards "
+            f"of {read.shard_tokens:,}, whole maps up to {read.whole_maps:,}: fixed, never timed"
+        )
     with _check(lines, "accelerator") as say:
         if torch.cuda.is_available():
             say(f"{torch.cuda.get_device_name(0)}: use --device cuda")
@@ -104,6 +112,9 @@ def _model(lines: list[Line], load: Callable[[], Model]) -> Model | None:
         )
         most = "at most {} tokens ({})".format(*loaded.positions)
         say(f"read through {fallback}; {stacks}; {most}")
+    with _check(lines, "linear maps") as say:
+        kind, by = kept_for(loaded.network)
+        say(f"{kind}, {by}" if kind else by, verdict=OK if kind else NOTE)
     if warning := precision_in_words(str(loaded.network.dtype).removeprefix("torch.")):
         with _check(lines, "precision") as say:
             say(warning, verdict=NOTE)

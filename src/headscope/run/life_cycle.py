@@ -160,7 +160,11 @@ class RunInProgress(KeptParts):
             self.save_manifest()
 
     def note_linears(self, requested: str) -> None:
-        """Note that the run was begun with another kind of linear maps than is requested now."""
+        """Note that the run was begun with another kind of linear maps than is requested now, or
+        that the cache did not serve to choose one.
+        """
+        trouble = str(self.manifest.get("linears_by", "")).partition("; ")[2]
+        self.said = (trouble,) if trouble and requested == "auto" else ()
         if requested not in ("auto", self.linears):
             self.said = (
                 f"the run was begun with --linears {self.linears}, and stays so: --linears "

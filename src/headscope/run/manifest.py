@@ -24,6 +24,7 @@ from headscope.core.results import json_number, own_layers
 from headscope.core.whole_file import sha256_of
 from headscope.core.wording import precision_of
 from headscope.model.model import Model, file_sha256
+from headscope.run.machine_choices import LinearsChoice
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
 from headscope.tasks.remembered_task import TRAINING_RECORD
@@ -76,7 +77,7 @@ def new_manifest(
     counts: Mapping[str, Any],
     shards: int,
     analyses: Sequence[str],
-    linears: str,
+    linears: LinearsChoice,
     threads: int,
     command: Sequence[str],
     long: str = "",
@@ -113,7 +114,8 @@ def new_manifest(
         "counts": dict(counts),
         "shards": shards,
         "analyses": list(analyses),
-        "linears": linears,
+        "linears": linears.kind,
+        "linears_by": "; ".join(filter(None, (linears.by, linears.trouble))),
         "threads": threads,
         **({"engine": engine} if engine != "processes" else {}),
         "seed": spec["settings"]["seed"],

@@ -26,6 +26,7 @@ from headscope.corpus.input_sample import InputSample
 from headscope.corpus.stored_inputs import StoredInputChoice
 
 MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
+WINDOW = 512  # ours: tokens of each input of a sample: of longer ones the first, see `window`
 
 
 @dataclass
@@ -69,7 +70,7 @@ class CorpusReading:
             self.longest = max(self.longest, len(example))
             self.annotations.add(example)
             self.stored_inputs.consider(example)
-            self.sample.consider(example)
+            self.sample.consider(example.window(WINDOW))
 
     def counted(self) -> dict[str, Any]:
         """The counts for a manifest; documents of equal content count once, with a note.

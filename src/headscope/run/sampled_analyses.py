@@ -39,7 +39,7 @@ def tokens_of(run: int) -> int:
 
 
 def few_of(examples: Sequence[Example], tokens: int = LEAST) -> list[Example]:
-    """Inputs at even steps, of about so many tokens together; by default as a control reads."""
+    """Inputs at even steps, about this number of tokens; by default as a control reads."""
     step = max(1, -(-sum(map(len, examples)) // tokens))
     return list(examples[::step])
 

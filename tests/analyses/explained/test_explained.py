@@ -345,3 +345,23 @@ def test_a_question_of_ones_own_brings_rules() -> None:
         assert rule in rules_of_run(Scope(1, 1))
     finally:
         del _REGISTERED["mine"]
+
+
+def test_a_network_of_the_control_is_read_in_some_layers_and_gives_their_numbers(
+    monkeypatch,
+) -> None:
+    """As the run itself would: the control's numbers of a model that is its own control."""
+    made = wire("bert", [known_heads()] * 2, seed=1)
+    model = hs.load(made.network, tokenizer=made.tokenizer)
+    monkeypatch.setattr("headscope.run.control._equal_weights", lambda *_: False)
+    monkeypatch.setattr("headscope.run.control.load", lambda *_, **__: model)
+    monkeypatch.setattr("headscope.run.control.Control.tokens", lambda *_, **__: 1 << 20)
+    monkeypatch.setattr("headscope.analyses.explained.measure.FEW_HEADS", len(known_heads()))
+    run = hs.atlas(model, annotated_corpus(12), analyses=["explained"], control="itself")
+    own, other = run["explained"], run.tree["control/model/explained"].to_dataset()
+    for name in ("gathering", "beyond"):
+        np.testing.assert_array_equal(other[name].isel(layer=1), own[name].isel(layer=1))
+    assert np.isnan(other["gathering"].isel(layer=0)).all()
+    assert np.isnan(other["attention"]).all()
+    assert np.isnan(other["all_attention"])
+    assert 0 < float(other["all_gathering"]) <= 1

@@ -72,6 +72,7 @@ def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -
     allowed    [rule] which may be chosen
     """
     chosen, weights, failed = list[int](), np.zeros(0), 0
+    left = other.loss(chosen, weights)
     scale = np.maximum(np.diagonal(chosen_on.rules), RIDGE)
     free = allowed & (scale > RIDGE)
     while failed < TRIES and len(chosen) < MOST_RULES:
@@ -82,8 +83,8 @@ def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -
             break
         free[best] = False
         tried, moved = _solve(chosen_on, [*chosen, best])
-        if best in tried and _helps(other, (chosen, weights), (tried, moved)):
-            chosen, weights, failed = tried, moved, 0
+        if best in tried and _helps(left, still := other.loss(tried, moved)):
+            chosen, weights, failed, left = tried, moved, 0, still
         else:
             failed += 1
     loss = float(chosen_on.loss(chosen, weights))
@@ -92,19 +93,15 @@ def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -
 
 def _solve(products: Products, chosen: list[int]) -> tuple[list[int], Float64]:
     """The weights of these rules; rules of hardly any weight are dropped."""
-    inner = products.rules[np.ix_(chosen, chosen)]
+    inner = products.rules[chosen][:, chosen]
     lower = np.linalg.cholesky(inner + RIDGE * np.trace(inner) * np.eye(len(chosen)))
     weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[chosen]))
     kept = weights > LEAST
     return [one for one, there in zip(chosen, kept, strict=True) if there], weights[kept]
 
 
-def _helps(
-    other: Products,
-    before: tuple[Sequence[int], Float64],
-    after: tuple[Sequence[int], Float64],
-) -> bool:
-    gains = np.atleast_1d(other.loss(*before) - other.loss(*after))  # [group]
+def _helps(before: Float64, after: Float64) -> bool:
+    gains = np.atleast_1d(before - after)  # [group]
     count = len(gains)
     error = gains.std(ddof=1) * np.sqrt(count) if count > 1 else 0.0
     return bool(gains.sum() > error)

@@ -30,16 +30,16 @@ class LayersOfInput:
     """What the layers of a network see of one input, and its rules there.
 
     seen  the different views [query, key], of the queries that are read
-    view  [layer] the number of its view
+    view  layer -> the number of its view
     """
 
     def __init__(self) -> None:
         self.seen: list[torch.Tensor] = []
-        self.view: list[int] = []
+        self.view: dict[int, int] = {}
         self._made: dict[int, RuleMaps] = {}
 
     def look(self, layer: LayerView, row: int, maps: RuleMaps) -> RuleMaps:
-        """The rules in the next layer.
+        """The rules in one layer.
 
         row   of the input in its batch
         maps  the rules where every key is seen, or every one before the query
@@ -50,7 +50,7 @@ class LayersOfInput:
         at = next((n for n, one in enumerate(self.seen) if torch.equal(one, own)), len(self.seen))
         if at == len(self.seen):
             self.seen.append(own)
-        self.view.append(at)
+        self.view[layer.index] = at
         return self.maps(layer.index, maps)
 
     def maps(self, layer: int, maps: RuleMaps) -> RuleMaps:
@@ -63,7 +63,7 @@ class LayersOfInput:
     def alike(self) -> list[tuple[int, ...]]:
         """The layers of each view."""
         views = range(len(self.seen))
-        return [tuple(at for at, own in enumerate(self.view) if own == one) for one in views]
+        return [tuple(at for at, own in self.view.items() if own == one) for one in views]
 
     def forget(self) -> None:
         """Keep the views alone."""

@@ -20,10 +20,10 @@ import xarray as xr
 
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
-from headscope.analyses.explained.fitting import MOST_RULES, Choice
+from headscope.analyses.explained.fitting import MOST_RULES
 from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
-from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
+from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen, no_rules
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
 from headscope.analyses.explained.unexplained import Unexplained
@@ -44,6 +44,7 @@ FREQUENT = 64  # ours: the most frequent tokens of the inputs that choose
 CHOOSE, STOP, SCORE = range(3)
 DEALT = (CHOOSE, SCORE, STOP, CHOOSE, SCORE)  # documents in turn
 KEPT_BYTES = 2**28  # ours: of rows that inputs keep until the rules are chosen
+FEW_HEADS = 24  # ours: of a network without training, those whose rules are chosen at least
 FEWEST = 6  # documents; of fewer, inputs are dealt
 EXPLAINS = ("attention", "gathering")
 # What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
@@ -104,7 +105,12 @@ class Explained(SampledAnalysis, question=QUESTION):
             for one, at, unit in zip(examples, part, units, strict=True)
         }
         self._norms = {"values", "projection"} <= model.allows
-        cell = (self.cell[0], self.cell[1] * (1 + self._norms))
+        # A control is compared by the mean of what its heads gather: no more is computed of it.
+        (layers, heads), few = self.cell, self._norms and self.scope.control
+        self._both = self._norms and not few
+        step = max(1, layers * heads // FEW_HEADS) if few else 1
+        self._layers = range(layers)[step // 2 :: step] or range(1)
+        cell = (layers, heads * (1 + self._both))
         size = (len(self.rules), *cell)
         self._sums = {CHOOSE: RuleSums(*size), STOP: RuleSums(*size, groups=GROUPS)}
         self._received = TokenMass(*cell, choosing)
@@ -120,56 +126,53 @@ class Explained(SampledAnalysis, question=QUESTION):
         plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
         sums = self._sums[CHOOSE], self._sums[STOP]
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
-        made = {name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()}
+        made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
         itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
-        self._together = np.stack(
-            [
-                made["rules"].layer(at).overlap(sums[0].of_rules("rest_rest", at)[:, itself].sum(0))
-                for at in range(self.cell[0])
-            ]
+        self._together = made["rules"].overlap(
+            {at: sums[0].of_rules("rest_rest", at)[:, itself].sum(0) for at in self._layers}
         )
         heads = self.cell[1]
-        self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
+        if not self._norms or self._both:
+            self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
         if self._norms:
-            more = slice(heads, 2 * heads)
-            self.of_gathering = {name: rules.of_heads(more) for name, rules in made.items()}
+            self.of_gathering = {n: r.of_heads(slice(-heads, None)) for n, r in made.items()}
         del self._sums, self._received
 
-    def _by_layer(self, example: Example) -> Iterator[RuleMaps]:
-        """The rules in one layer after another of an input that was looked at."""
+    def _by_layer(self, example: Example) -> Iterator[tuple[int, RuleMaps]]:
+        """A layer, and the rules in it, for each that was looked at."""
         whole, view = self._maps_of(example), self._views[input_name(example)]
-        yield from (view.maps(layer, whole) for layer in range(self.cell[0]))
+        yield from ((layer, view.maps(layer, whole)) for layer in self._layers)
         view.forget()
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add to the sums that choose, or to what is explained."""
         if layer.index == 0:
             self._maps = [(self._maps_of(one), LayersOfInput()) for one in batch.examples]
+        if layer.index not in self._layers:
+            return
         norms = layer.value_norm.float().cpu() if self._norms else None
         for row, (example, (whole, view)) in enumerate(
             zip(batch.examples, self._maps, strict=True)
         ):
-            n, maps = len(example), view.look(layer, row, whole)
-            attention = (
-                layer.attention[row, :, maps.queries, :n].float().cpu()
-            )  # [head, query, key]
+            n, maps = len(example), view.look(layer, row, whole)  # [head, query, key]
+            attention = layer.attention[row, :, maps.queries, :n].float().cpu()
             own = None if norms is None else gathered(attention, norms[row, :, :n])
+            at, here = layer.index, batch.groups[[row]]
             if self._scoring:
-                self._score(layer.index, attention, maps, example, batch.groups[[row]])
+                if self.heads:
+                    self._score(at, attention, maps, example, here)
                 if own is not None and norms is not None:
                     amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
-                    at = layer.index
-                    here = batch.groups[[row]]
                     self._score_gathering(at, own, amount, maps, example, group=here)
                 if not self.scope.control:
-                    self._draw(layer.index, attention if own is None else own, maps, example)
+                    self._draw(at, attention if own is None else own, maps, example)
                 continue
             part, group = self._place[input_name(example)]
-            both = attention if own is None else torch.cat([attention, own])
-            self._sums[part].add_attention(maps, both, layer.index, group)
-            self._received.add(layer.index, example.input_ids, both.sum(1))
-            if layer.index == self.cell[0] - 1:
+            both = attention if own is None else torch.cat([attention, own][not self._both :])
+            self._sums[part].add_attention(maps, both, at, group)
+            self._received.add(at, example.input_ids, both.sum(1))
+            if at == self._layers[-1]:
                 self._add_rules(example, whole, view)
 
     def _add_rules(self, example: Example, whole: RuleMaps, view: LayersOfInput) -> None:
@@ -186,7 +189,7 @@ class Explained(SampledAnalysis, question=QUESTION):
     def _score(
         self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
     ) -> None:
-        if index == 0:
+        if index == self._layers[0]:
             self.queries.add(np.array([float(len(maps.queries))]), group)
             self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
         predicted = predictions(self.heads, index, maps, example)
@@ -223,7 +226,8 @@ class Explained(SampledAnalysis, question=QUESTION):
             sums.add(to_float64(values)[None], group, at=(index,))
         for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
             self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
-        self.unexplained.add(index, own, predicted[0], example, maps.queries)
+        if not self.scope.control:
+            self.unexplained.add(index, own, predicted[0], example, maps.queries)
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made
@@ -382,27 +386,3 @@ def frequent_ids(examples: Sequence[Example]) -> tuple[int, ...]:
     for example in examples:
         counts.update(example.input_ids[~example.special].tolist())
     return tuple(sorted(counts, key=lambda token: (-counts[token], token))[:FREQUENT])
-
-
-def head_rules(choices: Sequence[Sequence[Choice]]) -> HeadRules:
-    """Choices [layer][head] as arrays, without key tokens."""
-    cell = (len(choices), len(choices[0]))
-    made = no_rules(*cell)
-    for layer, head in np.ndindex(*cell):
-        one = choices[layer][head]
-        made.rule[layer, head, : len(one.rules)] = one.rules
-        made.weight[layer, head, : len(one.rules)] = one.weights
-        made.rest[layer, head] = one.rest
-    return made
-
-
-def no_rules(layers: int, heads: int) -> HeadRules:
-    """Heads without rules, rest and key tokens."""
-    cell = (layers, heads)
-    return HeadRules(
-        np.full((*cell, MOST_RULES), -1),
-        np.zeros((*cell, MOST_RULES)),
-        np.full(cell, -1),
-        np.zeros((*cell, 0), np.int64),
-        np.zeros((*cell, 0)),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,15 +107,19 @@ class HeadRules:
         """Those of one layer."""
         return HeadRules(*(getattr(self, name)[index] for name in vars(self)))
 
-    def overlap(self, together: Float64) -> Float64:
-        """[…, head, slot, slot] of the rarer of two rules' queries, how many have both triggers.
+    def overlap(self, together: Mapping[int, Float64]) -> Float64:
+        """[layer, head, slot, slot] of the rarer of two rules' queries, how many have both
+        triggers; NaN in layers that are not known.
 
-        together  [rule, rule] number of queries with both
+        together  layer -> [rule, rule] number of queries with both
         """
-        one, other = self.rule[..., :, None], self.rule[..., None, :]
-        own = np.diagonal(together)
-        share = ratio(together[one, other], np.minimum(own[one], own[other]))
-        return np.where((one < 0) | (other < 0), np.nan, share)
+        shares = np.full((*self.rule.shape, self.rule.shape[-1]), np.nan)
+        for layer, both in together.items():
+            one, other = self.rule[layer][..., :, None], self.rule[layer][..., None, :]
+            own = np.diagonal(both)
+            share = ratio(both[one, other], np.minimum(own[one], own[other]))
+            shares[layer] = np.where((one < 0) | (other < 0), np.nan, share)
+        return shares
 
     def of_heads(self, heads: slice) -> HeadRules:
         """Those of some heads of every layer."""

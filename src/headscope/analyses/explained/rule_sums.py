@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import torch
 
-from headscope.analyses.explained.fitting import Choice, Products, choose
-from headscope.analyses.explained.prediction import RuleMaps
+from headscope.analyses.explained.fitting import MOST_RULES, Choice, Products, choose
+from headscope.analyses.explained.prediction import HeadRules, RuleMaps
 from headscope.analyses.explained.rules import RESTS
 from headscope.core.accumulators import Bools, Float64
 from headscope.model.batch import to_float64
@@ -122,16 +122,22 @@ class RuleSums:
         return rules, attention, every
 
 
-def chosen(choosing: RuleSums, other: RuleSums, *, allowed: Bools) -> list[list[Choice]]:
-    """[layer][head] the rules of every head, with the rest that leaves least."""
+def chosen(
+    choosing: RuleSums, other: RuleSums, layers: Sequence[int], *, allowed: Bools
+) -> HeadRules:
+    """The rules of every head of these layers, with the rest that leaves least; of others none.
+
+    choosing, other  sums of documents that choose, and of others that say when to stop
+    allowed          [rule] which may be chosen
+    """
     alike: dict[object, list[int]] = {}
-    for layer in range(choosing.layers):
+    for layer in layers:
         alike.setdefault((choosing.seeing(layer), other.seeing(layer)), []).append(layer)
     best: dict[tuple[int, int], Choice] = {}
-    for layers, rest in product(alike.values(), range(len(RESTS))):
-        rules, attention, every = (part.sum(0) for part in choosing.products(rest, layers))
-        others = other.products(rest, layers)
-        for (at, layer), head in product(enumerate(layers), range(choosing.heads)):
+    for same, rest in product(alike.values(), range(len(RESTS))):
+        rules, attention, every = (part.sum(0) for part in choosing.products(rest, same))
+        others = other.products(rest, same)
+        for (at, layer), head in product(enumerate(same), range(choosing.heads)):
             one = choose(
                 Products(rules, attention[at, head], every[at, head]),
                 Products(others[0], others[1][:, at, head], others[2][:, at, head]),
@@ -140,6 +146,21 @@ def chosen(choosing: RuleSums, other: RuleSums, *, allowed: Bools) -> list[list[
             )
             if (layer, head) not in best or one.loss < best[layer, head].loss:
                 best[layer, head] = one
-    return [
-        [best[layer, head] for head in range(choosing.heads)] for layer in range(choosing.layers)
-    ]
+    made = no_rules(choosing.layers, choosing.heads)
+    for place, one in best.items():
+        made.rule[place][: len(one.rules)] = one.rules
+        made.weight[place][: len(one.rules)] = one.weights
+        made.rest[place] = one.rest
+    return made
+
+
+def no_rules(layers: int, heads: int) -> HeadRules:
+    """Heads without rules, rest and key tokens."""
+    cell = (layers, heads)
+    return HeadRules(
+        np.full((*cell, MOST_RULES), -1),
+        np.zeros((*cell, MOST_RULES)),
+        np.full(cell, -1),
+        np.zeros((*cell, 0), np.int64),
+        np.zeros((*cell, 0)),
+    )

@@ -34,17 +34,17 @@ def with_key_tokens(
     rules: HeadRules,
     received: TokenMass,
     examples: Sequence[Example],
-    maps_of: Callable[[Example], Iterable[RuleMaps]],
+    maps_of: Callable[[Example], Iterable[tuple[int, RuleMaps]]],
 ) -> HeadRules:
     """The rules with the tokens that get more, or less, than these predict: a factor of each.
 
     received  what the heads give to the tokens of these inputs
-    maps_of   the rules in each layer, of an input
+    maps_of   of an input, layers and the rules in each
     """
     layers, heads, _ = received.mass.shape
     predicted = TokenMass(layers, heads, examples)
     for example in examples:
-        for layer, maps in enumerate(maps_of(example)):
+        for layer, maps in maps_of(example):
             predicted.add(layer, example.input_ids, rules.layer(layer).mixed(maps).sum(1))
     factor = (received.mass + SHRUNK) / (predicted.mass + SHRUNK)
     moved = np.abs(received.mass - predicted.mass)

@@ -61,9 +61,10 @@ class Norms(Analysis, question=QUESTION):
         # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
         self.largest, self.negative = (Largest.empty(scope.layers, scope.heads) for _ in range(2))
         self.layer_norms = layer_norms and not scope.control
-        self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
-        self.frequency = FrequencyRelation(scope)
         self.pairs = not scope.control  # claims about all heads together have no control
+        if self.pairs:
+            self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
+            self.frequency = FrequencyRelation(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""

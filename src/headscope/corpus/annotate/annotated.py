@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 
 from headscope import __version__
 from headscope.core.display import Displayed
-from headscope.core.whole_file import write_whole
+from headscope.core.whole_file import user_cache, write_whole
 from headscope.corpus.annotate import Annotator, Tree
 from headscope.corpus.annotate.parsers import annotator_of
 from headscope.corpus.document import Corpus, Document, Passage, is_unicode
@@ -52,8 +51,7 @@ def cache_place(source: Path, annotator: Annotator, key: str) -> Path:
     """The place of the annotation, in the user's cache folder."""
     parser = re.sub(r"[^\w.]+", "-", f"{annotator.name}-{annotator.version}").strip("-")
     name = f"{source.name[:SOURCE]}.{parser[:PARSER]}.{key[:12]}.conllu"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "headscope" / "annotations" / name
+    return user_cache("annotations", name)
 
 
 def is_intact(path: Path, key: str) -> bool:

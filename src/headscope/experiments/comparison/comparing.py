@@ -43,6 +43,7 @@ from headscope.run.execution import Execution
 from headscope.run.gather import merge_shard
 from headscope.run.known_analyses import choose
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
+from headscope.run.machine_choices import LinearsChoice
 from headscope.run.manifest import Manifest
 from headscope.run.plan import encoder_for, make_plan
 from headscope.run.sampled_analyses import sampled
@@ -206,7 +207,7 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
 
 
 def _manifest(
-    job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
+    job: ComparisonJob, spec: dict[str, Any], *, linears: LinearsChoice, command: Sequence[str]
 ) -> Manifest:
     counts = {**job.plan.counted(), "cut": getattr(job.corpus, "cut", 0)}
     begun = manifest.new_manifest(

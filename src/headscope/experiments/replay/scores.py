@@ -135,15 +135,16 @@ class PredictionScore:
 
         places  of an input at most
         """
-        asked, right = list[Ints](), list[Ints]()
-        for example, own, ids in zip(
-            score.examples, score.objective.asked, score.objective.right, strict=True
-        ):
+        objective, chosen = score.objective, list[Ints]()
+        for example, own in zip(score.examples, objective.asked, strict=True):
             order = generator(seed, "places", example.document, example.id).permutation(len(own))
-            some = np.sort(order[:places])
-            asked.append(own[some])
-            right.append(ids[some])
-        return cls(score.kind, score.examples, replace(score.objective, asked=asked, right=right))
+            chosen.append(np.sort(order[:places]))
+        places_of, right = (
+            [every[some] for every, some in zip(of_inputs, chosen, strict=True)]
+            for of_inputs in (objective.asked, objective.right)
+        )
+        objective = replace(objective, asked=places_of, right=right)
+        return cls(score.kind, score.examples, objective)
 
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """[predicted token of any input, vocabulary] log probabilities."""
