@@ -243,11 +243,11 @@ def revisions_of(repository: str) -> tuple[list[str], str]:
 
 def revisions_in_cache(repository: str) -> list[str]:
     """Branches, tags and commits of a repository of the hub that were fetched before."""
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        stored = scan_cache_dir().repos
+        stored = scan_cache_dir(constants.HF_HUB_CACHE).repos
     except (CacheNotFound, OSError):
         return []
     revisions = {

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import huggingface_hub
 import numpy as np
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import constants, scan_cache_dir
 
 import headscope as hs
 from headscope.errors import InputError, ModelError
@@ -32,6 +32,7 @@ HOW: dict[str, Any] = {
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the hub, laid out as its library documents, with two revisions of tiny/bert; the
     hub is out of reach."""
+    assert scan_cache_dir  # its module may have been imported before, with the user's own cache
     repository = tmp_path / "cache" / "models--tiny--bert"
     (repository / "refs").mkdir(parents=True)
     for seed, (revision, commit) in enumerate(COMMITS.items()):
