@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as T
 
 import headscope as hs
 from analyses.explained.test_explained import attention_like, every_rule, made_input, number
@@ -45,6 +46,24 @@ def even_decoder() -> LanguageModel:
     for layer in made.model.layers:
         torch.nn.init.zeros_(layer.self_attn.q_proj.weight)
     return LanguageModel(Model(made, words(), "even", "", "even"), "causal")
+
+
+@cache
+def even_encoder() -> Model:
+    """An encoder without queries; two of its three layers see five tokens to either side."""
+    special = {
+        "attn_implementation": "eager",
+        "pad_token_id": 0,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    }
+    size = {"vocab_size": 90, "hidden_size": 32, "intermediate_size": 48}
+    shape = {"num_hidden_layers": 3, "num_attention_heads": 4, "local_attention": 2 * WINDOW}
+    config = T.ModernBertConfig(**special, **size, **shape, bos_token_id=1, eos_token_id=2)
+    made = T.ModernBertModel(config).double().eval()
+    for layer in made.layers:
+        torch.nn.init.zeros_(layer.attn.Wqkv.weight[: config.hidden_size])
+    return Model(made, words(), "even", "", "even")
 
 
 def test_a_rule_applies_where_a_layer_shows_some_of_its_keys():
@@ -108,11 +127,11 @@ def test_of_a_long_input_one_query_of_each_stretch_is_read():
 
 
 @pytest.mark.parametrize("leading", [LEADING, 8])
-def test_what_is_seen_evenly_is_explained_in_a_layer_with_a_window_too(leading, monkeypatch):
+@pytest.mark.parametrize("model", [even_encoder, lambda: even_decoder().model])
+def test_what_is_seen_evenly_is_explained_in_a_layer_with_a_window_too(leading, model, monkeypatch):
     """Also where some rows of each input are read; 10 to 12 tokens are more than 8."""
     monkeypatch.setattr(long_inputs, "LEADING", leading)
-    model = even_decoder().model
-    run = hs.atlas(model, texts(24), analyses=["explained"], control="none", execution=STOCK)
+    run = hs.atlas(model(), texts(24), analyses=["explained"], control="none", execution=STOCK)
     explained = run["explained"]
     of_rules = explained.sel(prediction="rules")
     np.testing.assert_allclose(of_rules["attention"], 1, atol=1e-6)
