@@ -41,6 +41,7 @@ QUESTION = Question(
     card="sentences:CARD",
     tables="rules_as_data:tables",
     shown={
+        "first": ("attention.rules", "gathering.rules"),
         "table": ("gathering.rules", "attention.rules", "beyond"),
         "overview": ("gathering.rules", "beyond"),
         "card": ("gathering.rules", "beyond"),
