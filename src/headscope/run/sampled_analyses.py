@@ -1,7 +1,4 @@
-"""Run the analyses that read a sample of the inputs, after all inputs were read.
-
-Of an input of more than LEADING tokens they read these first ones alone.
-"""
+"""Run the analyses that read a sample of the inputs, after all inputs were read."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from dataclasses import replace
 from headscope.core.progress import Advance, unheard
 from headscope.corpus.document import Example
 from headscope.model.model import Model
-from headscope.run.analysis import LEADING, SampledAnalysis
+from headscope.run.analysis import SampledAnalysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.known_analyses import known_analyses
 from headscope.run.readings import MOST_SAMPLED
@@ -50,19 +47,16 @@ def read_sample(
     job: ShardJob,
     examples: Sequence[Example],
     advance: Advance = unheard,
-    *,
-    leading: int = LEADING,
 ) -> SampledAnalysis:
     """One such analysis, of these examples and a model.
 
     advance  gets the number of inputs read
-    leading  tokens of an input at most, the first ones
     """
     analysis = job.new(name)
     assert isinstance(analysis, SampledAnalysis)
     few = min(BATCH_TOKENS, job.settings.batch_tokens)
     settings = replace(job.settings, batch_tokens=few)
     computer = Computer(model, replace(job, names=(), bands={}, settings=settings))
-    for some in analysis.passes(model, [one.leading(leading) for one in examples]):
+    for some in analysis.passes(model, examples):
         computer.show(some, analysis, advance)
     return analysis

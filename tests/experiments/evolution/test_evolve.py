@@ -153,27 +153,16 @@ def test_processes_share_the_checkpoints_and_go_on_for_each_other(
         shared(1, [trained, f"32={trained / 'checkpoint-24'}"])
 
 
-def test_of_several_processes_too_a_damaged_checkpoint_is_left_out(
-    trained: Path, tmp_path: Path
-) -> None:
-    training = tmp_path / "training"
-    shutil.copytree(trained, training)
-    weights = training / "checkpoint-16" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2000])
-    how = HOW | {"execution": replace(STOCK, shard=(1, 2)), "control": "none"}
-    run = evolve([training], output=tmp_path / "run", **how)
-    assert run["evolution"]["step"].values.tolist() == [8, 24]
-    assert any("checkpoint-16 is left out" in one for one in run.notes)
-
-
+@pytest.mark.parametrize("shard", [None, (1, 2)])
 def test_a_damaged_checkpoint_is_left_out_and_the_others_are_measured(
-    trained: Path, tmp_path: Path
+    shard: tuple[int, int] | None, trained: Path, tmp_path: Path
 ) -> None:
     training = tmp_path / "training"
     shutil.copytree(trained, training)
     weights = training / "checkpoint-16" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
-    run = evolve([training], output=tmp_path / "run", control="none", **HOW)
+    how = HOW | {"execution": replace(STOCK, shard=shard), "control": "none"}
+    run = evolve([training], output=tmp_path / "run", **how)
     assert run["evolution"]["step"].values.tolist() == [8, 24]
     assert any("checkpoint-16 is left out" in one for one in run.notes)
 

@@ -239,7 +239,7 @@ def test_of_language_models_a_head_costs_what_it_moves_of_the_predictions(places
     scored = scored_model(exact(), None, Loading())
     examples, _ = inputs_of(scored, hs.corpus_of(texts(3)), replaying.ReplaySettings(**FEW))
     loss = LossScore.of(scored.model, "causal", examples, seed=0)
-    score = PredictionScore.of(loss, places=places, seed=0)
+    score = PredictionScore.drawn(loss, places=places, seed=0)
     rows = list(range(len(examples)))
     batch = scored.model.batch([score.examples[at] for at in rows])
     logs = []

@@ -155,8 +155,9 @@ class Explained(SampledAnalysis, question=QUESTION):
         for row, (example, (whole, view)) in enumerate(
             zip(batch.examples, self._maps, strict=True)
         ):
-            n, maps = len(example), view.look(layer, row, whole)  # [head, query, key]
-            attention = layer.attention[row, :, maps.queries, :n].float().cpu()
+            n, maps = len(example), view.look(layer, row, whole)
+            rows = layer.attention[row, :, maps.queries, :n]
+            attention = rows.float().cpu()  # [head, query, key]
             own = None if norms is None else gathered(attention, norms[row, :, :n])
             at, here = layer.index, batch.groups[[row]]
             if self._scoring:

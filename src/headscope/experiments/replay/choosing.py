@@ -248,7 +248,7 @@ def choose_stand_ins(
     count = len(few) + (explained is None) * len(examples)
     with phase("rules", count, "inputs") as advance, evaluating(model.network):
         if explained is None:
-            analysis = read_sample("explained", model, job, read, advance, leading=LONGEST)
+            analysis = read_sample("explained", model, job, read, advance)
             assert isinstance(analysis, Explained)
             explained = without_draws(with_token_names(analysis.result(), model.tokens))
             rest = analysis.heads["rest"].rest.astype(np.float64)

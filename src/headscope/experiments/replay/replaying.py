@@ -302,7 +302,7 @@ class ReplayRun:
         score = self._score(every[:: -(-len(every) // count)])
         if isinstance(score, LossScore):
             seed = self.settings.seed
-            score = PredictionScore.of(score, places=ALONE_PREDICTED, seed=seed)
+            score = PredictionScore.drawn(score, places=ALONE_PREDICTED, seed=seed)
         sets = [frozenset({place}) for place in np.ndindex(shape.layers, shape.heads)]
         rows = list(batches(score.examples, budget=self.settings.batch_tokens))
         used = [at for places in rows for at in places]

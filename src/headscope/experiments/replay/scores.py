@@ -117,21 +117,16 @@ class LossScore:
 
 
 @dataclass(frozen=True)
-class PredictionScore:
+class PredictionScore(LossScore):
     """Divergence of a language model's predictions from those of the whole model: KL(whole ‖
-    replaced), in nats per predicted token, mean over those of an input. Of few tokens it tells more
-    than their losses do.
+    replaced), in nats per predicted token, mean over those of an input.
     """
 
-    kind: str
-    examples: Sequence[Example]
-    objective: TokenLoss
     measures: tuple[str, ...] = ("divergence",)
-    digest: str = ""
 
     @classmethod
-    def of(cls, score: LossScore, *, places: int, seed: int) -> PredictionScore:
-        """That of tokens whose loss is read, a few drawn of each input.
+    def drawn(cls, score: LossScore, *, places: int, seed: int) -> PredictionScore:
+        """That of a few tokens of each input, drawn from those whose loss is read.
 
         places  of an input at most
         """
@@ -160,14 +155,6 @@ class PredictionScore:
         each = torch.cat([(own.exp() * (own - other)).sum(-1) for own, other in rows])
         parts = torch.split(each.double(), [len(self.objective.asked[at]) for at in places])
         return to_float64(torch.stack([part.mean() for part in parts]))[:, None]
-
-    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
-        """Nothing."""
-        return {}
-
-    def weights(self) -> Float64:
-        """[input] predicted tokens."""
-        return np.array([len(places) for places in self.objective.asked], np.float64)
 
 
 @dataclass(frozen=True)

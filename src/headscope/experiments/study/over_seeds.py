@@ -31,7 +31,7 @@ from headscope.core.accumulators import Float64
 from headscope.core.intervals import ANY, TAIL, Estimate, without_interval
 
 Mask = npt.NDArray[np.bool_]
-Bounds = tuple[Float64 | float, Float64 | float]  # of each cell, or of all
+CellBounds = tuple[Float64 | float, Float64 | float]  # of each cell, or of all
 FEWEST_SEEDS = 2  # of fewer there is no spread
 
 
@@ -53,7 +53,10 @@ def stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:
 
 
 def with_seeds(
-    values: Float64, down: Float64 | float = 0.0, up: Float64 | float = 0.0, bounds: Bounds = ANY
+    values: Float64,
+    down: Float64 | float = 0.0,
+    up: Float64 | float = 0.0,
+    bounds: CellBounds = ANY,
 ) -> Estimate:
     """The mean over seeds with its interval.
 
@@ -78,7 +81,7 @@ def with_seeds(
 
 
 def paired_mean(
-    seeds: Sequence[Estimate], interval: Callable[[Float64], Estimate], bounds: Bounds = ANY
+    seeds: Sequence[Estimate], interval: Callable[[Float64], Estimate], bounds: CellBounds = ANY
 ) -> Estimate:
     """The mean over seeds whose draws leave out the same examples.
 
@@ -93,7 +96,7 @@ def paired_mean(
     return with_seeds(values, down, up, bounds)
 
 
-def estimated_mean(seeds: Sequence[Estimate], bounds: Bounds = ANY) -> Estimate:
+def estimated_mean(seeds: Sequence[Estimate], bounds: CellBounds = ANY) -> Estimate:
     """The mean over seeds of which only intervals over the same examples are known.
 
     The interval of a mean is at most as long as their mean length, as if all errors were one.
