@@ -129,8 +129,8 @@ class Chosen:
     rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
-    cost       [layer, head] how far the output moves where they stand in for this head alone; 0
-               where that orders nothing
+    cost       [layer, head] how much more the model loses where they stand in for this head
+               alone; 0 where that orders nothing
     """
 
     explained: xr.Dataset

@@ -43,7 +43,6 @@ from headscope.experiments.replay.scores import (
     AnswerScore,
     LossScore,
     OutputScore,
-    PredictionScore,
     VectorScore,
 )
 from headscope.experiments.replay.settings import (
@@ -65,9 +64,7 @@ from headscope.run.store import Run
 
 PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
 HASHED = 3  # inputs, whose rows say which rules a user wrote in Python
-# ours: what is read once for each head, where that orders: inputs, tokens of each and of all; and
-# the tokens of each that are predicted
-ALONE_INPUTS, ALONE_TOKENS, ALONE_ALL, ALONE_PREDICTED = 24, 1024, 6144, 32
+ALONE_INPUTS, ALONE_TOKENS = 24, 128  # ours: what is read once for each head, where that orders
 READ = 20  # ours: times as many inputs are read as are wanted, and of these some are drawn
 
 
@@ -293,16 +290,12 @@ class ReplayRun:
         return made.state()
 
     def _cost_alone(self, chosen: Chosen, kind: str) -> Float64:
-        """[layer, head] the mean over inputs that choose, of their first tokens: how far the output
-        moves with the rules of one head in its place.
+        """[layer, head] the mean over inputs that choose, of their first tokens: how much more the
+        model loses with the rules of one head in its place.
         """
-        shape = self.scored.model.shape
-        every = [one.leading(ALONE_TOKENS) for one in self.halves.choosing]
-        count = min(ALONE_INPUTS, max(1, ALONE_ALL // max(map(len, every))))
-        score = self._score(every[:: -(-len(every) // count)])
-        if isinstance(score, LossScore):
-            seed = self.settings.seed
-            score = PredictionScore.drawn(score, places=ALONE_PREDICTED, seed=seed)
+        halves, shape = self.halves, self.scored.model.shape
+        some = halves.choosing[:: -(-len(halves.choosing) // ALONE_INPUTS)]
+        score = self._score([one.leading(ALONE_TOKENS) for one in some])
         sets = [frozenset({place}) for place in np.ndindex(shape.layers, shape.heads)]
         rows = list(batches(score.examples, budget=self.settings.batch_tokens))
         used = [at for places in rows for at in places]
@@ -366,9 +359,9 @@ class Replayed:
                 for at, heads in enumerate(self.sets):
                     change.use(heads, rows)
                     output = score.output(model, batch, places)
-                    scores[:, at, column] = score.numbers(output, whole, batch, places)
+                    scores[:, at, column] = score.numbers(output, whole, batch)
         kept = {f"kept_{name}": values for name, values in score.kept(whole, batch).items()}
-        return {"score": scores, "whole": score.numbers(whole, whole, batch, places), **kept}
+        return {"score": scores, "whole": score.numbers(whole, whole, batch), **kept}
 
 
 def with_own(rules: HeadRules, own: Mapping[Head, OwnRules], names: Sequence[str]) -> HeadRules:

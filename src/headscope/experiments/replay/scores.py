@@ -7,19 +7,19 @@ apart two inputs are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from headscope.core.accumulators import Float64, Ints, generator
+from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64
-from headscope.model.language_model import ROWS, TokenLoss
+from headscope.model.language_model import TokenLoss
 from headscope.model.model import Model, forward
 from headscope.run.shard_files import State
 
@@ -49,9 +49,7 @@ class OutputScore(Protocol):
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """What the network gives for the inputs at these places."""
 
-    def numbers(
-        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
-    ) -> Float64:
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] of an output, beside that of the whole model."""
 
     def kept(self, whole: torch.Tensor, batch: Batch) -> State:
@@ -101,9 +99,7 @@ class LossScore:
             )
         return losses
 
-    def numbers(
-        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
-    ) -> Float64:
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] the losses."""
         return to_float64(output)[:, None]
 
@@ -114,47 +110,6 @@ class LossScore:
     def weights(self) -> Float64:
         """[input] predicted tokens."""
         return np.array([len(places) for places in self.objective.asked], np.float64)
-
-
-@dataclass(frozen=True)
-class PredictionScore(LossScore):
-    """Divergence of a language model's predictions from those of the whole model: KL(whole ‖
-    replaced), in nats per predicted token, mean over those of an input.
-    """
-
-    measures: tuple[str, ...] = ("divergence",)
-
-    @classmethod
-    def drawn(cls, score: LossScore, *, places: int, seed: int) -> PredictionScore:
-        """That of a few tokens of each input, drawn from those whose loss is read.
-
-        places  of an input at most
-        """
-        objective, chosen = score.objective, list[Ints]()
-        for example, own in zip(score.examples, objective.asked, strict=True):
-            order = generator(seed, "places", example.document, example.id).permutation(len(own))
-            chosen.append(np.sort(order[:places]))
-        places_of, right = (
-            [every[some] for every, some in zip(of_inputs, chosen, strict=True)]
-            for of_inputs in (objective.asked, objective.right)
-        )
-        objective = replace(objective, asked=places_of, right=right)
-        return cls(score.kind, score.examples, objective)
-
-    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
-        """[predicted token of any input, vocabulary] log probabilities."""
-        with self.objective.asking(model.network, places):
-            answer: Any = forward(model.network, *batch.inputs, keep=False)
-        return torch.log_softmax(answer.logits.float(), -1)
-
-    def numbers(
-        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
-    ) -> Float64:
-        """[input, measure] the divergence."""
-        rows = zip(torch.split(whole, ROWS), torch.split(output, ROWS), strict=True)
-        each = torch.cat([(own.exp() * (own - other)).sum(-1) for own, other in rows])
-        parts = torch.split(each.double(), [len(self.objective.asked[at]) for at in places])
-        return to_float64(torch.stack([part.mean() for part in parts]))[:, None]
 
 
 @dataclass(frozen=True)
@@ -173,9 +128,7 @@ class AnswerScore:
         answer: Any = forward(model.network, *batch.inputs, keep=False)
         return torch.log_softmax(answer.logits.double(), -1)
 
-    def numbers(
-        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
-    ) -> Float64:
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] the divergence."""
         return to_float64((whole.exp() * (whole - output)).sum(-1))[:, None]
 
@@ -206,9 +159,7 @@ class VectorScore:
         vectors: torch.Tensor = answer[0]
         return vectors.double()
 
-    def numbers(
-        self, output: torch.Tensor, whole: torch.Tensor, batch: Batch, places: Sequence[int]
-    ) -> Float64:
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] 1 − cosine."""
         of_tokens = 1 - (normalize(output, dim=-1) * normalize(whole, dim=-1)).sum(-1)
         pooled = 1 - (_pooled(output, batch) * _pooled(whole, batch)).sum(-1)
