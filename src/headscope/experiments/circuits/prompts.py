@@ -11,7 +11,7 @@ error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -108,13 +108,14 @@ class PromptSet:
         """[prompt] name of the independent item that each belongs to."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
 
-    def part(self, places: slice) -> PromptSet:
+    def part(self, places: Iterable[int]) -> PromptSet:
         """Some of the prompts."""
+        some = list(places)
         cut: dict[str, Any] = {
-            name: getattr(self, name)[places]
-            for name in ("prompts", "clean", "corrupted", "right", "wrong")
+            name: [own[at] for at in some] if (own := getattr(self, name)) else own
+            for name in ("clean", "corrupted", "right", "wrong")
         }
-        return replace(self, **cut)
+        return replace(self, prompts=tuple(self.prompts[at] for at in some), **cut)
 
     def need_pairs(self) -> None:
         """Raises InputError for prompts without a corrupted one of equal length."""
