@@ -25,7 +25,7 @@ from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.language_model import LanguageModel
 
 FAITHFUL = 0.9  # ours: of the difference between the whole network and none of it
-DRAWS = 19  # random sets: to beat all of them has a probability of 0.05
+DRAWS = 19  # random sets: to beat all of them by chance has a probability of 0.05
 HALVES = 10  # of the circuit, which are taken out to see whether it is complete
 ORDERS = ("score", "size")  # the largest first; or the largest in size, for or against the answer
 STEP = 1.4  # ours: how much larger each set is that may be chosen

@@ -28,6 +28,8 @@ REPLACEMENTS = (COUNTERFACTUAL, MEAN, ZERO)
 # of all nodes, at which Mueller et al. 2025 score a circuit
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
+TRIES = 20  # to draw another set
+
 StandIn = Callable[[Pair], NodeOutputs]  # what all nodes give instead
 
 
@@ -36,18 +38,19 @@ def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIn) -> Floa
 
     sets  [set, node]
     """
-    answers = np.zeros((len(paired.prompts.clean), len(sets)))
-    out = torch.from_numpy(~np.atleast_2d(sets))
+    different, same = np.unique(sets, axis=0, return_inverse=True)
+    answers = np.zeros((len(paired.prompts.clean), len(different)))
+    out = torch.from_numpy(~different)
     for pair in paired.pairs():
         made, (rows, tokens) = instead(pair), pair.clean.batch.input_ids.shape
         at_once = max(1, paired.batch_tokens // (rows * tokens))
-        for start in range(0, len(sets), at_once):
+        for start in range(0, len(out), at_once):
             some = out[start : start + at_once].to(made.stream.device)
             with torch.no_grad():
                 how = ReplacingPass(made, some, paired.nodes)
                 rows_of = to_float64(paired.answers(pair.clean, how, copies=len(some)))
             answers[pair.clean.places, start : start + len(some)] = rows_of.T
-    return answers
+    return answers[:, same]
 
 
 def stand_in(paired: PairedPasses, kind: str) -> StandIn:
@@ -94,15 +97,19 @@ def first_of_order(order: Sequence[int], counts: Sequence[int], nodes: int) -> B
 
 
 def random_sets(members: Bools, nodes: Nodes, *, draws: int, seed: int) -> Bools:
-    """[draw, node] random sets with as many heads and feed-forward layers; the input stays."""
+    """[draw, node] other sets by chance, with as many heads and feed-forward layers; the input
+    stays in or out.
+    """
     kinds = nodes.kinds()
-    sets = np.zeros((draws, len(members)), bool)
+    places = [np.flatnonzero(kinds == kind) for kind in KINDS]
+    sets = np.repeat(members[None], draws, 0)
     for draw, row in enumerate(sets):
         rng = generator(seed, "random circuits", str(draw))
-        for kind in KINDS:
-            there = np.flatnonzero(kinds == kind)
-            many = int(members[there].sum())
-            row[rng.choice(there, many, replace=False)] = True
+        for _ in range(TRIES):
+            for some in places:
+                row[some] = rng.permutation(members[some])
+            if (row != members).any():
+                break
     return sets
 
 

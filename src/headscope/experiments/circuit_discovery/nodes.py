@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
+from headscope.core.accumulators import Ints
 from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
 from headscope.experiments.circuit_discovery.feed_forward import feed_forward_modules, first_of
@@ -50,6 +50,11 @@ class Nodes:
     def feed_forward(self, layer: int) -> int:
         """The place of a feed-forward layer."""
         return self.head(layer, self.heads)
+
+    def places_of_heads(self) -> Ints:
+        """[layer, head] the place of each head."""
+        layers = np.arange(self.layers)[:, None]
+        return 1 + layers * (self.heads + 1) + np.arange(self.heads)
 
     def kinds(self) -> np.ndarray[Any, np.dtype[np.str_]]:
         """[node] which of KINDS each is."""

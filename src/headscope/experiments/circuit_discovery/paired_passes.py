@@ -1,4 +1,4 @@
-"""Passes of prompts beside their corrupted ones: what nodes give in both, and answers in between."""
+"""Passes of prompts beside corrupted ones: what nodes give in both, and answers in between."""
 
 from __future__ import annotations
 

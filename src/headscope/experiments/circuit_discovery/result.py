@@ -79,16 +79,16 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
             "what the circuit without half of itself tells more than the network without it",
             WANG,
         ),
-        "difference": (
-            share(whole, np.ones(len(whole))),
+        "gap": (
+            share(gap, np.ones(len(gap))),
             (),
-            "logit difference of the whole network",
+            "logit difference of prompts less that of corrupted ones",
             WANG,
         ),
     }
     return labelled(
         {
-            name: Variable(value, dims, words, "logits" if name == "difference" else "1", source)  # type: ignore[arg-type]
+            name: Variable(value, dims, words, "logits" if name == "gap" else "1", source)  # type: ignore[arg-type]
             for name, (value, dims, words, source) in rows.items()
         },
         coords={
@@ -99,7 +99,7 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
         },
     ).assign_attrs(
         about(found.prompts),
-        choosing=len({*found.prompts.items}) - len({*found.tried}),
+        choosing=len({*found.prompts.items} - {*found.tried}),
         tried=len({*found.tried}),
         size=size,
         faithful=FAITHFUL,

@@ -56,6 +56,11 @@ class CircuitSettings(Intervals):
         values=PROMPTS,
     )
     pairs: int = option("Prompts of a generated set at most.", 32, least=1)
+    circuit: bool = flag(
+        "Which heads and feed-forward layers together answer the prompts.",
+        True,
+        off="Leave out which heads together answer the prompts.",
+    )
     views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
     switch_off: int = option(
         "Heads of each kind to switch off, the best first, and as many random ones: what that "
