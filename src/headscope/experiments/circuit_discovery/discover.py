@@ -59,5 +59,10 @@ def find_circuit(
     language = decoder(model)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     encoded.need_pairs()
+    if len(items := set(encoded.items)) < 2:
+        raise InputError(
+            f"found prompts of {len(items)} item; wanted 2 or more: some choose the circuit, the "
+            "others try it"
+        )
     found = discovered(language, encoded, steps=steps, seed=seed, batch_tokens=batch_tokens)
     return discovery_result(found, language.model.shape.names, replicates=replicates)
