@@ -11,7 +11,7 @@ from click.shell_completion import BashComplete
 
 from commands import PATIENCE
 from headscope.cli.main import group
-from headscope.experiments.circuits.prompts import MADE
+from headscope.experiments.circuits.made_prompts import MADE
 
 
 @pytest.fixture

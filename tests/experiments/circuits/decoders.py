@@ -13,7 +13,7 @@ import transformers as T
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 
-from headscope.experiments.circuits import prompts as P
+from headscope.experiments.circuits import made_prompts as M
 from headscope.experiments.circuits.prompts import Prompt
 from headscope.model.checkpoint import quietly
 from headscope.model.language_model import LanguageModel
@@ -107,8 +107,8 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1, common: int = 0) -> list[
 @cache
 def english() -> T.PreTrainedTokenizerFast:
     """A tokenizer that knows the words of the made prompts; digits, and no other word, are cut."""
-    forms = [*P.IOI, *P.ANTONYM_FORMS, *P.CAPITAL_FORMS, P.NAMES, P.PLACES, P.OBJECTS, P.EVENTS]
-    forms += [P.ANTONYMS, P.CAPITALS, "The war lasted from the year to Q A gave it Then she : . ,"]
+    forms = [*M.IOI, *M.ANTONYM_FORMS, *M.CAPITAL_FORMS, M.NAMES, M.PLACES, M.OBJECTS, M.EVENTS]
+    forms += [M.ANTONYMS, M.CAPITALS, "The war lasted from the year to Q A gave it Then she : . ,"]
     text = re.sub(r"\{\w*\}|[,.]", " ", " ".join(forms)) + " , . 0 1 2 3 4 5 6 7 8 9"
     known = {word: at for at, word in enumerate(dict.fromkeys(["[PAD]", "[UNK]", *text.split()]))}
     core = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))

@@ -6,16 +6,17 @@ import pytest
 
 from experiments.circuits.decoders import english, english_decoder, words
 from headscope.errors import CorpusError, InputError
+from headscope.experiments.circuits import made_prompts as M
 from headscope.experiments.circuits import prompts as P
 from headscope.experiments.circuits.direct_logits import prompt_set
 from headscope.experiments.circuits.own_prompts import read_prompts
 
 
-@pytest.mark.parametrize("kind", P.MADE)
+@pytest.mark.parametrize("kind", M.MADE)
 def test_made_prompts_come_in_couples_that_swap_their_answers(kind):
-    made = P.made_prompts(kind, english(), count=24)
+    made = M.made_prompts(kind, english(), count=24)
     made.need_pairs()
-    again, other = (P.made_prompts(kind, english(), count=24, seed=s) for s in (0, 1))
+    again, other = (M.made_prompts(kind, english(), count=24, seed=s) for s in (0, 1))
     assert made.prompts == again.prompts != other.prompts
     by_text = {prompt.text: prompt for prompt in made.prompts}
     for prompt, right, wrong in zip(made.prompts, made.right, made.wrong, strict=True):
@@ -33,14 +34,14 @@ def test_made_prompts_come_in_couples_that_swap_their_answers(kind):
 
 
 def test_ioi_gives_to_who_does_not_give():
-    for prompt in P.made_prompts("ioi", english(), count=40).prompts:
+    for prompt in M.made_prompts("ioi", english(), count=40).prompts:
         words_of = prompt.text.replace(".", " ").replace(",", " ").split()
         gives, to = prompt.wrong.strip(), prompt.answer.strip()
         assert (words_of.count(gives), words_of.count(to)) == (2, 1)
 
 
 def test_later_years_are_right_and_those_between_wrong():
-    for prompt in P.made_prompts("greater-than", english(), count=40).prompts:
+    for prompt in M.made_prompts("greater-than", english(), count=40).prompts:
         early, late = (int(t.split(" to ")[0][-2:]) for t in (prompt.corrupted, prompt.text))
         assert early < late
         assert all(int(token) * 10 > late for token in prompt.answer)  # digits are cut
@@ -50,9 +51,9 @@ def test_later_years_are_right_and_those_between_wrong():
 
 def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
     with pytest.raises(InputError, match="the tokenizer splits all answers of"):
-        P.made_prompts("capitals", words())
+        M.made_prompts("capitals", words())
     with pytest.raises(InputError, match="no prompt set called 'iou'; there are ioi"):
-        P.made_prompts("iou", words())
+        M.made_prompts("iou", words())
     with pytest.raises(InputError, match=r"makes of the answer ' 17' 2 tokens \('1', '7'\)"):
         P.encode_prompts(english(), [P.Prompt("The year", " 17", " 1")])
     with pytest.raises(CorpusError, match="found no prompts"):

@@ -30,19 +30,14 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
+from headscope.experiments.circuits.made_prompts import MADE, made_prompts
 from headscope.experiments.circuits.own_prompts import (
     PromptLike,
     as_prompt,
     read_prompts,
     unknown_prompts,
 )
-from headscope.experiments.circuits.prompts import (
-    FEWEST_ITEMS,
-    MADE,
-    PromptSet,
-    encode_prompts,
-    made_prompts,
-)
+from headscope.experiments.circuits.prompts import FEWEST_ITEMS, PromptSet, encode_prompts
 from headscope.experiments.circuits.readout import (
     FrozenNorm,
     Readout,

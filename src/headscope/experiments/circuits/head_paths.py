@@ -36,9 +36,10 @@ from headscope.experiments.circuits.head_swaps import (
     differences,
     head_swaps,
 )
+from headscope.experiments.circuits.made_prompts import few_shots
 from headscope.experiments.circuits.own_prompts import PromptLike
 from headscope.experiments.circuits.patching import q_of
-from headscope.experiments.circuits.prompts import PromptSet, few_shots
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import asked_places, asking_last
 from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64
