@@ -141,11 +141,11 @@ def test_a_network_with_random_answers_has_no_effects():
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        ({"corrupted": "w5 w6"}, {}, "has 5 tokens and its corrupted prompt 'w5 w6' 2; wanted"),
+        ({"corrupted": "w5 w6"}, {}, "as 5 tokens and its corrupted prompt 'w5 w6' as 2; wanted"),
         ({"corrupted": ""}, {}, "some prompts have no corrupted text"),
         ({}, {"way": "both"}, "no way 'both' of patching; there are restore, break"),
-        ({"answer": " w5 w6"}, {}, "makes of the answer ' w5 w6' 2 tokens"),
-        ({"wrong": " w7", "answer": " w7"}, {}, "'w7' is both an answer and a wrong one"),
+        ({"answer": " w5 nil"}, {}, "makes of the answer ' w5 nil' 2 tokens"),
+        ({"wrong": " w7", "answer": " w7"}, {}, "the answer ' w7' from the wrong one ' w7'"),
     ],
 )
 def test_bad_prompts_are_refused(change, options, said):

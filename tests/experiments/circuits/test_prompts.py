@@ -54,8 +54,8 @@ def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
         M.made_prompts("capitals", words())
     with pytest.raises(InputError, match="no prompt set called 'iou'; there are ioi"):
         M.made_prompts("iou", words())
-    with pytest.raises(InputError, match=r"makes of the answer ' 17' 2 tokens \('1', '7'\)"):
-        P.encode_prompts(english(), [P.Prompt("The year", " 17", " 1")])
+    with pytest.raises(InputError, match=r"makes of the answer ' blurb' 1 token \('\[UNK\]'\)"):
+        P.encode_prompts(english(), [P.Prompt("The year", " blurb", " 1")])
     with pytest.raises(CorpusError, match="found no prompts"):
         P.encode_prompts(english(), [])
 
@@ -74,5 +74,41 @@ def test_a_table_of_prompts_is_read(tmp_path):
     with pytest.raises(CorpusError, match="line 2: an empty cell"):
         read_prompts(path, english())
     path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tbig\tbig\n", "utf-8")
-    with pytest.raises(InputError, match="has 2 tokens and its corrupted prompt 'big' 1; wanted"):
+    with pytest.raises(InputError, match="as 2 tokens and its corrupted prompt 'big' as 1; wanted"):
         read_prompts(path, english()).need_pairs()
+
+
+def test_answers_of_several_tokens_are_compared_in_the_first_that_differs():
+    digits = english()
+
+    def ids(text):
+        return P.input_ids(digits, text).tolist()
+
+    made = P.encode_prompts(
+        digits,
+        [
+            P.Prompt("The year", " 1745", " 1732", "The war"),
+            P.Prompt("The year", (" 38", " 39"), " 31", "The war"),
+            P.Prompt("The year", " 7", " 8 1", "The war"),
+        ],
+    )
+    shared = [" 17", " 3", ""]
+    for side, text in ((made.clean, "The year"), (made.corrupted, "The war")):
+        assert [one.input_ids.tolist() for one in side] == [ids(text + more) for more in shared]
+    right, wrong = ([digits.decode(one) for one in side] for side in (made.right, made.wrong))
+    assert (right, wrong) == (["4", "8 9", "7"], ["3", "1", "8"])
+    assert made.notes == (
+        "6 answers have several tokens: the first that tells right from wrong was compared",
+    )
+    made.need_pairs()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [(" 17", " 17"), (" 1", " 17"), (" 17", " 1"), ((" 38", " 4"), " 31"), ((" 1", " 17"), " 12")],
+)
+def test_answers_that_no_token_tells_apart_are_refused(right, wrong):
+    with pytest.raises(InputError, match="does not tell the answer ' .*' from the wrong one ' .*'"):
+        P.encode_prompts(english(), [P.Prompt("The year", right, wrong)])
+    with pytest.raises(InputError, match="has no answer, or no wrong one; wanted both"):
+        P.encode_prompts(english(), [P.Prompt("The year", right, ())])

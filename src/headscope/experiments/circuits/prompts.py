@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class Prompt:
     """A text and the answer that follows it.
 
     answer     what should follow, with its space: " Mary"; or all that would be right
-    wrong      what should not, likewise; each is one token after the text
+    wrong      what should not, likewise; the first token in which they differ is compared
     corrupted  a text of as many tokens after which `wrong` fits better; "" where there is none
     item       prompts of one name are no independent items; "": this one is by itself
     """
@@ -39,10 +40,11 @@ class Prompt:
 class PromptSet:
     """Prompts as a model reads them.
 
-    clean, corrupted  [prompt] the inputs; of the corrupted ones none, where any prompt has none
+    clean, corrupted  [prompt] the inputs, with the tokens that all answers begin with; of the
+                      corrupted ones none, where any prompt has none
     right, wrong      [prompt] ids of the tokens that would be right, and wrong
     items             [prompt] name of the independent item that each is of
-    notes             what was left out
+    notes             what was left out, and which answers have several tokens
     """
 
     kind: str
@@ -76,9 +78,9 @@ class PromptSet:
         for prompt, one, other in zip(self.prompts, self.clean, self.corrupted, strict=True):
             if len(one) != len(other):
                 raise InputError(
-                    f"{prompt.text!r} has {len(one)} tokens and its corrupted prompt "
-                    f"{prompt.corrupted!r} {len(other)}; wanted texts of the same length, so that "
-                    "each position has its counterpart"
+                    f"{prompt.text!r} is read as {len(one)} tokens and its corrupted prompt "
+                    f"{prompt.corrupted!r} as {len(other)}; wanted texts of the same length, so "
+                    "that each position has its counterpart"
                 )
 
 
@@ -90,49 +92,92 @@ def encode_prompts(
 ) -> PromptSet:
     """The prompts as model inputs, with the tokens of their answers.
 
-    raises  CorpusError without prompts; InputError for an answer that is not one token after its
-            prompt, for one that is right and wrong, or for a text without tokens
+    Where right and wrong answers begin with the same tokens, these are appended to both prompts, so
+    that the first token that differs is compared.
+
+    raises  CorpusError without prompts; InputError as `compared_tokens`, or for a text without
+            tokens
     """
     if not prompts:
         raise CorpusError("found no prompts; wanted at least one")
-    clean, corrupted, right, wrong = [], [], [], []
+    clean, corrupted, right, wrong, several = [], [], [], [], 0
     for at, prompt in enumerate(prompts):
-        clean.append(_example(tokenizer, prompt.text, at, prompt))
+        tokens = compared_tokens(tokenizer, prompt.text, prompt)
+        clean.append(_example(tokenizer, prompt.text, at, prompt, tokens.shared))
         if prompt.corrupted:
-            corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt))
-        ids = [
-            answer_ids(tokenizer, prompt.text, answers) for answers in (prompt.answer, prompt.wrong)
-        ]
-        both = np.intersect1d(ids[0], ids[1])
-        if len(both):
-            raise InputError(
-                f"{prompt.text!r}: {tokenizer.decode(both[:1])!r} is both an answer and a wrong "
-                "one; wanted different tokens"
-            )
-        right.append(ids[0])
-        wrong.append(ids[1])
+            corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt, tokens.shared))
+        right.append(np.array(tokens.right, np.int64))
+        wrong.append(np.array(tokens.wrong, np.int64))
+        several += tokens.several
+    if several:
+        have = "answer has" if several == 1 else "answers have"
+        which = "the first that tells right from wrong was compared"
+        notes = [*notes, f"{several} {have} several tokens: {which}"]
     whole = corrupted if len(corrupted) == len(clean) else []
     return PromptSet(kind, tuple(prompts), clean, whole, right, wrong, tuple(notes))
 
 
-def answer_ids(tokenizer: Any, text: str, answers: str | Sequence[str]) -> Ints:
-    """The ids of answers after a text; InputError for one that is not one token there."""
-    answers = (answers,) if isinstance(answers, str) else answers
-    return np.array([answer_id(tokenizer, text, one) for one in answers], np.int64)
+@dataclass(frozen=True)
+class ComparedTokens:
+    """Ids of the tokens that tell right from wrong answers.
+
+    shared        those before, with which all answers begin
+    right, wrong  the next one of each answer, each once
+    several       how many of the answers have more than one token
+    """
+
+    shared: tuple[int, ...]
+    right: tuple[int, ...]
+    wrong: tuple[int, ...]
+    several: int
 
 
-def answer_id(tokenizer: Any, text: str, answer: str) -> int:
-    """The id of an answer after a text; InputError where it is not one token there."""
+def compared_tokens(tokenizer: Any, text: str, prompt: Prompt) -> ComparedTokens:
+    """The tokens to compare after a text: the first in which the answers of a prompt differ.
+
+    raises  InputError for an answer without tokens, with an unknown token, or that changes the
+            tokens of the text; and where the first token that differs is that of a right and of a
+            wrong answer, or one answer ends before it
+    """
+    right, wrong = (
+        {one: answer_tokens(tokenizer, text, one) for one in _each(answers)}
+        for answers in (prompt.answer, prompt.wrong)
+    )
+    if not (right and wrong):
+        raise InputError(f"{text!r} has no answer, or no wrong one; wanted both")
+    every = [*right.values(), *wrong.values()]
+    shared = sum(1 for _ in takewhile(lambda ids: len(set(ids)) == 1, zip(*every, strict=False)))
+    for (one, ids), (other, others) in product(right.items(), wrong.items()):
+        ends = ids[shared : shared + 1], others[shared : shared + 1]
+        if ends[0] == ends[1] or [] in ends:
+            raise InputError(
+                f"after {text!r} the first token in which answers differ does not tell the answer "
+                f"{one!r} from the wrong one {other!r}; wanted answers of which neither begins "
+                "the other, and each right one apart from each wrong one in that token"
+            )
+    first, second = (
+        tuple(dict.fromkeys(ids[shared] for ids in side.values())) for side in (right, wrong)
+    )
+    several = sum(len(ids) > 1 for ids in every)
+    return ComparedTokens(tuple(every[0][:shared]), first, second, several)
+
+
+def _each(answers: str | Sequence[str]) -> Sequence[str]:
+    return (answers,) if isinstance(answers, str) else answers
+
+
+def answer_tokens(tokenizer: Any, text: str, answer: str) -> list[int]:
+    """The ids of an answer after a text; InputError where one is unknown or the text's change."""
     before, whole = input_ids(tokenizer, text), input_ids(tokenizer, text + answer)
-    own = whole[len(before) :]
-    known = len(own) == 1 and own[0] != tokenizer.unk_token_id
-    if known and np.array_equal(whole[:-1], before):
-        return int(own[0])
-    pieces = tokenizer.convert_ids_to_tokens((own if len(own) else whole[-1:]).tolist())
+    own: list[int] = whole[len(before) :].tolist()
+    known = bool(own) and tokenizer.unk_token_id not in own
+    if known and np.array_equal(whole[: len(before)], before):
+        return own
+    pieces = tokenizer.convert_ids_to_tokens(own or whole[-1:].tolist())
+    many = f"{len(own)} token{'s' * (len(own) != 1)} ({', '.join(map(repr, pieces[:6]))})"
     raise InputError(
-        f"after {text!r} the tokenizer makes of the answer {answer!r} {len(own)} tokens "
-        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one known token that does not "
-        "change the tokens of the prompt"
+        f"after {text!r} the tokenizer makes of the answer {answer!r} {many}; wanted one or more "
+        "known tokens that do not change the tokens of the prompt"
     )
 
 
@@ -144,10 +189,11 @@ def input_ids(tokenizer: Any, text: str) -> Ints:
     return ids[: own + opening]
 
 
-def _example(tokenizer: Any, text: str, at: int, prompt: Prompt) -> Example:
+def _example(tokenizer: Any, text: str, at: int, prompt: Prompt, shared: Sequence[int]) -> Example:
     ids = input_ids(tokenizer, text)
     if not len(ids):
         raise InputError(f"prompt {at + 1} has no tokens: {text!r}; wanted a text")
+    ids = np.append(ids, np.array(shared, np.int64))
     special = np.isin(ids, tokenizer.all_special_ids)
     return Example(str(at), prompt.item or str(at), ids, np.zeros_like(ids), special)
 
@@ -155,7 +201,6 @@ def _example(tokenizer: Any, text: str, at: int, prompt: Prompt) -> Example:
 def single(tokenizer: Any, text: str, answer: str) -> bool:
     """Whether an answer is one token after a text."""
     try:
-        answer_id(tokenizer, text, answer)
+        return len(answer_tokens(tokenizer, text, answer)) == 1
     except InputError:
         return False
-    return True
