@@ -108,6 +108,9 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1, common: int = 0) -> list[
 def english() -> T.PreTrainedTokenizerFast:
     """A tokenizer that knows the words of the made prompts; digits, and no other word, are cut."""
     forms = [*M.IOI, *M.ANTONYM_FORMS, *M.CAPITAL_FORMS, M.NAMES, M.PLACES, M.OBJECTS, M.EVENTS]
+    forms += [*M.PRONOUN_FORMS, *M.AGREEMENT_FORMS, *M.SUM_FORMS, *M.VERBS, M.DOCSTRING, M.COLOURS]
+    forms += [M.MEN, M.WOMEN, M.THINGS, *(f"{thing}s" for thing in M.THINGS.split()), "he she"]
+    forms += ["On the table, I see a red cup and. What colour is the? Answer: ' \" ( ) + ="]
     forms += [M.ANTONYMS, M.CAPITALS, "The war lasted from the year to Q A gave it Then she : . ,"]
     text = re.sub(r"\{\w*\}|[,.]", " ", " ".join(forms)) + " , . 0 1 2 3 4 5 6 7 8 9"
     known = {word: at for at, word in enumerate(dict.fromkeys(["[PAD]", "[UNK]", *text.split()]))}

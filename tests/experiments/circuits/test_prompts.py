@@ -108,7 +108,7 @@ def test_answers_of_several_tokens_are_compared_in_the_first_that_differs():
     [(" 17", " 17"), (" 1", " 17"), (" 17", " 1"), ((" 38", " 4"), " 31"), ((" 1", " 17"), " 12")],
 )
 def test_answers_that_no_token_tells_apart_are_refused(right, wrong):
-    with pytest.raises(InputError, match="does not tell the answer ' .*' from the wrong one ' .*'"):
+    with pytest.raises(InputError, match=r"does not tell the answer ' .*' from the wrong one"):
         P.encode_prompts(english(), [P.Prompt("The year", right, wrong)])
     with pytest.raises(InputError, match="has no answer, or no wrong one; wanted both"):
         P.encode_prompts(english(), [P.Prompt("The year", right, ())])

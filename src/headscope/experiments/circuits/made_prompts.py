@@ -20,6 +20,7 @@ from headscope.errors import InputError
 from headscope.experiments.circuits.prompts import (
     Prompt,
     PromptSet,
+    compared_tokens,
     encode_prompts,
     input_ids,
     single,
@@ -44,6 +45,39 @@ IOI = (
     "After {a} and {b} had a long day at the {place}, {s} handed a {object} to",
     "While {a} and {b} were working at the {place}, {s} gave a {object} to",
 )
+MEN = (
+    "Adam Albert Andrew Arthur Bob Brian Carl Charles David Dennis Edward Eric Frank Fred George "
+    "Harry Henry Jack James John Joseph Keith Kevin Mark Martin Matthew Michael Paul Peter Philip "
+    "Richard Robert Roger Simon Stephen Thomas Tom Walter William"
+)
+WOMEN = (
+    "Alice Amy Angela Anna Anne Barbara Carol Caroline Catherine Diana Elizabeth Emily Emma Helen "
+    "Jane Jennifer Jessica Julia Karen Kate Laura Linda Lisa Lucy Margaret Maria Martha Mary "
+    "Michelle Nancy Patricia Rachel Rebecca Ruth Sarah Sophie Susan Victoria"
+)
+PRONOUN_FORMS = (
+    "So {} is a really great friend, isn't",
+    "I think that {} is a very good cook, isn't",
+    "Then {} was quite late for school, wasn't",
+)
+THINGS = (  # their plural ends in -s, and "a" stands before them
+    "bag ball basket bean bell belt book boot bottle bowl bucket button cable cake camera candle "
+    "cap card chain clock coat coin comb cookie cord crown cup diamond doll drum fan flag flower "
+    "fork frame hammer hat helmet hook jacket jar jewel kettle key knot label lamp lemon letter "
+    "lid lock magnet map mask medal mirror mug nail napkin needle nut pen pencil phone picture "
+    "pillow pin pipe plate poster pot pump purse puzzle ribbon ring robot rock rope rug ruler sack "
+    "seed shell shirt shoe sign sock spoon stamp stick stone string sword tablet tent ticket tie "
+    "tool toy tray tube vase wallet wheel whistle"
+)
+COLOURS = "red blue green black white yellow brown pink purple silver gold"
+AGREEMENT_FORMS = ("The {} near the {}", "The {} behind the {}", "The {} of the {}")
+VERBS = ("is are", "was were", "has have")
+SUM_FORMS = ("The sum of {} and {} is", "{} + {} =", "If I add {} to {}, I get")
+DOCSTRING = (
+    'def {}(self, {}):\n    """A {} for a {}.\n\n'
+    "    :param {}: the {}\n    :param {}: the {}\n    :param"
+)
+ROUNDS = 4  # how often each couple is asked, in other words
 EVENTS = (
     "war siege reign trial voyage campaign dispute expedition famine plague "
     "rebellion strike survey truce tour"
@@ -100,16 +134,35 @@ def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
     return list(zip(order[::2], order[1::2], strict=False))
 
 
-def _swapped(couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
-    """Two prompts, each the corrupted one of the other."""
-    for one, two in (couple, couple[::-1]):
-        yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
+def _kept(tokenizer: Any, words: str, before: str) -> list[str]:
+    """Those of the words that are one token after a text."""
+    return [word for word in words.split() if single(tokenizer, before, f" {word}")]
+
+
+def _others(words: Sequence[str], taken: Sequence[str], rng: Rng) -> list[str]:
+    """The other words in random order."""
+    others: list[str] = rng.permutation([word for word in words if word not in taken]).tolist()
+    return others
+
+
+def _swapped(tokenizer: Any, couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
+    """Two prompts, each the corrupted one of the other; none of unequal length."""
+    prompts = [
+        replace(one, corrupted=two.text, wrong=two.answer, item=item)
+        for one, two in (couple, couple[::-1])
+    ]
+    texts = [one.text for one in couple]
+    try:
+        compared = [compared_tokens(tokenizer, text, prompts[0]) for text in texts]
+    except InputError:
+        return
+    if compared[0] == compared[1] and len({len(input_ids(tokenizer, text)) for text in texts}) == 1:
+        yield from prompts
 
 
 def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
     """Indirect object identification: who gives is swapped, which alone decides the answer."""
-    names = [name for name in NAMES.split() if single(tokenizer, "Then she gave it to", f" {name}")]
-    couples = _couples(names, rng)
+    couples = _couples(_kept(tokenizer, NAMES, "Then she gave it to"), rng)
     for at in range(len(couples) * len(IOI)):
         a, b = couples[at % len(couples)]
         first, second = (a, b) if rng.integers(2) else (b, a)
@@ -121,7 +174,7 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
             )
             for s, to in ((first, second), (second, first))
         ]
-        yield from _swapped(prompts, f"{a} {b}")
+        yield from _swapped(tokenizer, prompts, f"{a} {b}")
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
@@ -176,7 +229,97 @@ def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterat
     for form in forms:
         for couple in couples:
             prompts = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
-            yield from _swapped(prompts, " ".join(word for word, _ in couple))
+            yield from _swapped(tokenizer, prompts, " ".join(word for word, _ in couple))
+
+
+def _pronouns(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Gendered pronouns: the name of a man or of a woman, in a question that takes a pronoun."""
+    sexes = (rng.permutation(_kept(tokenizer, names, "I met")) for names in (MEN, WOMEN))
+    couples = list(zip(*sexes, strict=False))
+    for form in PRONOUN_FORMS:
+        for man, woman in couples:
+            prompts = [Prompt(form.format(man), " he", ""), Prompt(form.format(woman), " she", "")]
+            yield from _swapped(tokenizer, prompts, f"{man} {woman}")
+
+
+def _induction(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Random words, of which A comes again; what came after it changes places with another word."""
+    words = _kept(tokenizer, THINGS, "I see a")
+    triples = list(zip(*[iter(rng.permutation(words).tolist())] * 3, strict=False))
+    for a, *both in triples * ROUNDS:
+        others = _others(words, (a, *both), rng)
+        ends = rng.integers(1, 4, 3).cumsum()
+        if len(others) < ends[2]:
+            return
+        first, second, third = (some.tolist() for some in np.split(others, ends)[:3])
+        order = 1 if rng.integers(2) else -1
+        prompts = []
+        for after, away in (both, both[::-1]):
+            one, two = [[a, after], [away]][::order]
+            text = " ".join([*first, *one, *second, *two, *third, a])
+            prompts.append(Prompt(text, f" {after}", ""))
+        yield from _swapped(tokenizer, prompts, " ".join((a, *both)))
+
+
+def _docstring(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """A function whose docstring has come to the third argument, which changes places with the
+    fourth.
+    """
+    words = _kept(tokenizer, THINGS, "def call(self,")
+    for both in _couples(words, rng) * ROUNDS:
+        others = _others(words, both, rng)
+        if len(others) < 7:
+            return
+        name, one, two, *more = others[:7]
+        prompts = [
+            Prompt(
+                DOCSTRING.format(
+                    name, ", ".join((one, two, *order)), *more[:2], one, more[2], two, more[3]
+                ),
+                f" {order[0]}",
+                "",
+            )
+            for order in (both, both[::-1])
+        ]
+        yield from _swapped(tokenizer, prompts, " ".join(both))
+
+
+def _arithmetic(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Sums of two numbers of two digits; the other prompt has another second number."""
+    couples = _couples(range(20, 100), rng)
+    for form in SUM_FORMS:
+        for sums in couples:
+            first = int(rng.integers(10, min(sums) - 9))
+            prompts = [Prompt(form.format(first, one - first), f" {one}", "") for one in sums]
+            yield from _swapped(tokenizer, prompts, " ".join(map(str, sums)))
+
+
+def _colours(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Three coloured things, of which one is asked about; in the other prompt another one."""
+    things, colours = _kept(tokenizer, THINGS, "I see a red"), _kept(tokenizer, COLOURS, "Answer:")
+    for couple in _couples(things, rng) * ROUNDS:
+        shown = [*couple, *_others(things, couple, rng)][:3]
+        if len(shown) < 3 or len(colours) < 3:
+            return
+        seen = dict(zip(shown, rng.permutation(colours), strict=False))
+        one, two, three = (f"a {seen[thing]} {thing}" for thing in rng.permutation(shown))
+        text = f"On the table, I see {one}, {two} and {three}. What colour is the"
+        prompts = [Prompt(f"{text} {thing}? Answer:", f" {seen[thing]}", "") for thing in couple]
+        yield from _swapped(tokenizer, prompts, " ".join(couple))
+
+
+def _agreement(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """A subject of one or of many, another noun of either number, and the verb."""
+    known = _kept(tokenizer, THINGS, "The")
+    nouns = rng.permutation([noun for noun in known if single(tokenizer, "The", f" {noun}s")])
+    for noun in nouns.tolist() * ROUNDS:
+        form, verbs = str(rng.choice(AGREEMENT_FORMS)), str(rng.choice(VERBS)).split()
+        near = "".join([*_others(nouns, [noun], rng)[:1], *"s" * rng.integers(2)])
+        prompts = [
+            Prompt(form.format(subject, near), f" {verb}", "")
+            for subject, verb in zip((noun, f"{noun}s"), verbs, strict=True)
+        ]
+        yield from _swapped(tokenizer, prompts, f"{noun} {noun}s")
 
 
 ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
@@ -187,6 +330,12 @@ MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
     "greater-than": _greater_than,
     "antonyms": lambda tokenizer, rng: _words(ANTONYM_FORMS, ANTONYMS, tokenizer, rng),
     "capitals": lambda tokenizer, rng: _words(CAPITAL_FORMS, CAPITALS, tokenizer, rng),
+    "gendered-pronouns": _pronouns,
+    "induction": _induction,
+    "docstring": _docstring,
+    "arithmetic": _arithmetic,
+    "colours": _colours,
+    "agreement": _agreement,
 }
 
 
