@@ -55,7 +55,7 @@ def test_a_faulty_file_of_settings_is_no_matter_while_a_word_is_completed(comple
     ("words", "offered"),
     [
         (["atlas", "demo", "--device", "c"], ["cpu", "cuda"]),
-        (["circuits", "demo-decoder", "--prompts", "i"], ["ioi"]),
+        (["circuits", "demo-decoder", "--prompts", "io"], ["ioi"]),
         (["atl"], ["atlas"]),
     ],
 )

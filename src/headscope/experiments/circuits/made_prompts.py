@@ -109,7 +109,7 @@ def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -
     """Prompts of a kind of MADE, drawn from the seed; as many as the tokenizer's words allow.
 
     count   at most; they come in couples of one item
-    raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
+    raises  InputError for a kind that is not known, or a tokenizer that splits most of its words
     """
     if kind not in MADE:
         raise InputError(f"no prompt set called {kind!r}; there are {', '.join(MADE)}")
@@ -119,8 +119,8 @@ def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -
     prompts = list(islice(MADE[kind](tokenizer, rng), count - count % 2))
     if not prompts:
         raise InputError(
-            f"the tokenizer splits all answers of {kind!r} into pieces; wanted another set of "
-            f"{', '.join(MADE)}, or prompts of your own with answers of one token"
+            f"the tokenizer keeps too few words of {kind!r} whole; wanted another set of "
+            f"{', '.join(MADE)}, or prompts of your own"
         )
     return encode_prompts(tokenizer, prompts, kind=kind)
 
