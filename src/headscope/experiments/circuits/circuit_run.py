@@ -158,7 +158,8 @@ class CircuitRun:
         }
         numbers = direct_logits(language, self.asked, **how)
         if self.asked.corrupted:
-            numbers = numbers.merge(patch_heads(language, self.asked, **how))
+            patched = patch_heads(language, self.asked, **how)
+            numbers = numbers.merge(patched, compat="override")  # both have `accuracy`
         texts = {
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")

@@ -311,8 +311,8 @@ def _colours(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
 def _agreement(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
     """A subject of one or of many, another noun of either number, and the verb."""
     known = _kept(tokenizer, THINGS, "The")
-    nouns = rng.permutation([noun for noun in known if single(tokenizer, "The", f" {noun}s")])
-    for noun in nouns.tolist() * ROUNDS:
+    nouns = [noun for noun in known if single(tokenizer, "The", f" {noun}s")]
+    for noun in rng.permutation(nouns).tolist() * ROUNDS:
         form, verbs = str(rng.choice(AGREEMENT_FORMS)), str(rng.choice(VERBS)).split()
         near = "".join([*_others(nouns, [noun], rng)[:1], *"s" * rng.integers(2)])
         prompts = [

@@ -16,8 +16,6 @@ from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, InputError
 
-FEWEST_ITEMS = 10  # couples: of fewer there are no intervals
-
 
 @dataclass(frozen=True)
 class Prompt:
