@@ -114,7 +114,7 @@ def direct_logits(
              logit_difference, the means over prompts with intervals over items; accuracy, the share
              of prompts with the answer above the wrong one; answer_loss, answer_rank and
              answer_probability[prompt]; direct_of_prompt[prompt, layer, head]. Where accuracy is
-             not surely above one half, `notes` says that heads cannot be told
+             not surely above one half, `notes` says so, and no head gets a label
     raises   InputError and its kinds for a model without head, an encoder, or answers that the
              tokenizer splits
     """
