@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 
 import headscope as hs
 from experiments.circuits import made
@@ -50,6 +50,13 @@ def test_who_always_gives_one_of_two_swapped_answers_does_not_know():
     all_equal = accuracy([str(at // 2) for at in range(60)], np.zeros(60))
     assert float(all_equal.value) == 0
     assert not knows_answers(share_of(np.ones(9), range(9))).holds  # too few items
+
+
+def test_an_item_counts_once_however_many_prompts_it_has():
+    one = share_of(np.ones(12), range(12))
+    other = share_of(np.ones(72), np.arange(12).repeat(6))
+    assert (float(other.low), float(other.high)) == (float(one.low), float(one.high))
+    assert float(one.low) == pytest.approx(beta.ppf(0.025, 12.5, 0.5))  # Jeffreys, of 12 questions
 
 
 def test_accuracy_is_how_often_the_answer_has_the_larger_logit():

@@ -150,9 +150,7 @@ def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
         M.made_prompts("iou", words())
     with pytest.raises(InputError, match=r"makes of the answer ' blurb' 1 token \('\[UNK\]'\)"):
         P.encode_prompts(english(), [P.Prompt("The year", " blurb", " 1")])
-    with pytest.raises(
-        InputError, match=r"makes of the answer '' 0 tokens \('year'\); wan"
-    ):
+    with pytest.raises(InputError, match=r"makes of the answer '' 0 tokens \('year'\); wan"):
         P.encode_prompts(english(), [P.Prompt("The year", "", " 1")])
     with pytest.raises(CorpusError, match="found no prompts"):
         P.encode_prompts(english(), [])
