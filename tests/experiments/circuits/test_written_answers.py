@@ -110,7 +110,7 @@ def test_heads_of_a_model_that_may_not_know_the_answers_are_not_named(run):
         assert {str(one.outcome) for one in every} == {"holds" if named else "cannot tell"}
         title, lede, _ = opening(now)
         assert title.startswith("Whether a head") != named
-        assert ("Cannot tell what heads do for the answer: it lies" in lede) != named
+        assert ("cannot tell what heads do for the answer: it lies" in lede) != named
 
 
 def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):

@@ -146,11 +146,11 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     writes = needed(tree, "writes")
     many, kind = int(writes.attrs["prompt_count"]), printable(writes.attrs["prompts"])
     prompts = f"{many} prompt{'' if many == 1 else 's'} ({kind})"
-    notes = capital(printable(writes.attrs["notes"]))
+    notes = printable(writes.attrs["notes"])
     if "effect" not in writes or int(writes.attrs["n"]) < FEWEST_ITEMS:
         return (
             "What heads write to the answer",
-            f"{prompts}: nothing is claimed of any head. {notes}.",
+            f"{prompts}: nothing is claimed of any head. {capital(notes)}.",
             [],
         )
     writers, carriers = (labelled(tree, f"{does}_answer") for does in ("writes", "carries"))
