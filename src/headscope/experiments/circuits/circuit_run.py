@@ -162,7 +162,8 @@ class CircuitRun:
         numbers = direct_logits(language, self.asked, **how)
         groups: dict[str, xr.Dataset] = {}
         if self.asked.corrupted:
-            numbers = numbers.merge(patch_heads(language, self.asked, **how))
+            patched = patch_heads(language, self.asked, **how)
+            numbers = numbers.merge(patched, compat="override")  # both have `accuracy`
             if settings.circuit:
                 groups["discovery"] = find_circuit(language, self.asked, seed=settings.seed, **how)
         texts = {

@@ -7,7 +7,18 @@ from headscope.errors import InputError
 from headscope.run.execution import Intervals
 
 FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
-PROMPTS = ("ioi", "greater-than", "antonyms", "capitals")  # the sets that are made
+PROMPTS = (  # the sets that are made
+    "ioi",
+    "greater-than",
+    "antonyms",
+    "capitals",
+    "gendered-pronouns",
+    "induction",
+    "docstring",
+    "arithmetic",
+    "colours",
+    "agreement",
+)
 LEAST_LENGTH = 4  # tokens that come twice
 
 
@@ -49,8 +60,8 @@ class CircuitSettings(Intervals):
         off="Leave out which heads read which.",
     )
     prompts: str = option(
-        "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
-        "capitals, or a table with the columns prompt, answer, wrong, corrupted.",
+        f"Which heads write and carry the answers of prompts: {', '.join(PROMPTS)}, or a table "
+        "with the columns prompt, answer, wrong, corrupted.",
         "",
         metavar="NAME|FILE",
         values=PROMPTS,
