@@ -1,4 +1,4 @@
-"""Decoders whose circuit is planted: a head that notes the previous token, one that induces by it."""
+"""Decoders with a planted circuit: a head that notes the previous token, one that induces by it."""
 
 from __future__ import annotations
 

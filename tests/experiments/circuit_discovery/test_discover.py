@@ -19,10 +19,10 @@ from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, s
 from headscope.experiments.circuit_discovery.nodes import Nodes
 from headscope.experiments.circuit_discovery.paired_passes import paired_passes
 from headscope.experiments.circuit_discovery.section import findings
-from headscope.experiments.circuits.direct_logits import share_over
+from headscope.experiments.circuits.over_items import share_over
 from headscope.experiments.circuits.prompts import encode_prompts
 
-COUPLES = 18  # of which a third chooses
+COUPLES = 30  # of which a third chooses
 
 
 def circuit_of(one: Planted, seed: int) -> xr.Dataset:
@@ -48,14 +48,14 @@ def test_a_planted_circuit_is_found_and_is_faithful(family, seed, noise):
     assert (seen["needed_ci_low"].values[true] > 0.5).all()
     faithful = float(seen["circuit_faithfulness"][0])
     assert faithful > 0.9
-    assert seen["random_faithfulness"].max() < 0.5
+    assert np.median(seen["random_faithfulness"]) < 0.1
     assert np.abs(seen["incomplete"]).max() < 0.1
 
 
 def test_the_interval_of_a_score_covers_that_of_very_many_prompts():
     one, each = planted("llama", 0, 0.2), 20
     prompts = encode_prompts(
-        one.model.model.tokenizer, induction_prompts(one.model, couples=40 * each, seed=9)
+        one.model.model.tokenizer, induction_prompts(one.model, couples=30 * each, seed=9)
     )
     with paired_passes(one.model, prompts, batch_tokens=4096) as paired:
         scores = node_attribution(paired, steps=5)[:, heads_of(one)]
@@ -67,7 +67,7 @@ def test_the_interval_of_a_score_covers_that_of_very_many_prompts():
         some = slice(start, start + 2 * each)
         part = share_over(items[some].tolist(), scores[some], gap[some])
         inside.append((part.low <= wanted) & (wanted <= part.high))
-    assert 0.85 <= np.mean(inside) <= 1  # of 80, nominal 0.95: less once in 1000
+    assert 0.85 <= np.mean(inside) <= 1  # of 60, nominal 0.95: less once in 1000
 
 
 def test_a_network_that_does_not_know_the_answer_has_no_circuit():
@@ -76,7 +76,7 @@ def test_a_network_that_does_not_know_the_answer_has_no_circuit():
     assert not seen["gap_ci_low"] > 0
     said = sentences(seen)
     assert len(said) == 1
-    assert said[0].startswith("Which heads are the circuit these prompts cannot tell")
+    assert said[0].startswith("Which heads are the circuit, these prompts cannot tell")
 
 
 def sentences(seen: xr.Dataset) -> list[str]:
@@ -92,7 +92,7 @@ def test_the_sentences_say_what_the_circuit_tells():
     seen = circuit_of(planted("llama", 0), 0)
     said = sentences(seen)
     assert said[0].startswith("2 of 12 heads and 0 of 2 feed-forward layers are a circuit")
-    assert "12 items that did not choose it" in said[0]
+    assert "20 items that did not choose it" in said[0]
     worse = seen.copy()
     worse["random_faithfulness"] = seen["random_faithfulness"] * 0 + 1
     assert sentences(worse)[0].startswith("No circuit was found")

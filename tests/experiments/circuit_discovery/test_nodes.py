@@ -95,17 +95,13 @@ def test_zero_and_mean_stand_in_for_feed_forward_layers():
     mlps = [net.get_submodule(MLP[name].format(at)) for at in range(shape.layers)]
     whole = [outputs(net, mlps, ids) for side in sides(model, prompts) for ids in side[:2]]
     means = [torch.cat([one[at][0] for one in whole]).mean(0) for at in range(shape.layers)]
-    for row, mean_row, (clean, _, ends) in zip(
-        seen, of_means, sides(model, prompts), strict=True
-    ):
+    for row, mean_row, (clean, _, ends) in zip(seen, of_means, sides(model, prompts), strict=True):
         for layer, mlp in enumerate(mlps):
             own = outputs(net, [mlp], clean)[0]
             place = 1 + layer * (shape.heads + 1) + shape.heads
             for stands_in, numbers in ((0 * own, row), (means[layer] + 0 * own, mean_row)):
                 wanted = instead(net, mlp, stands_in, clean, ends)
                 assert numbers[place] == pytest.approx(wanted, abs=3e-4)
-
-
 
 
 def test_a_layer_that_adds_something_else_is_refused():

@@ -25,7 +25,7 @@ from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.language_model import LanguageModel
 
 FAITHFUL = 0.9  # ours: of the difference between the whole network and none of it
-DRAWS = 19  # random sets: to beat all of them by chance has a probability of 0.05
+DRAWS = 39  # random sets: where none or one comes as close to 1 as the circuit, p is 0.05
 HALVES = 10  # of the circuit, which are taken out to see whether it is complete
 ORDERS = ("score", "size")  # the largest first; or the largest in size, for or against the answer
 STEP = 1.4  # ours: how much larger each set is that may be chosen
@@ -39,10 +39,10 @@ class Discovery:
     prompts   all of them
     seed      of what is drawn
     scores    [prompt, node] logits
-    gap       [prompt] logit difference of the clean prompt less that of the corrupted one
+    clean     [prompt] the logit difference of the network as it is
+    gap       [prompt] that less the same of the corrupted prompt
     choosing  [prompt] whether it chose
     member    [node] whether it is in the circuit
-    whole     [tried] the logit difference of the network as it is
     empty     [tried, replacement] with all nodes replaced
     curves    [tried, replacement, order, share] with all but the first nodes replaced
     circuit   [tried, replacement] with all but the circuit replaced
@@ -55,16 +55,21 @@ class Discovery:
     prompts: PromptSet
     seed: int
     scores: Float64
+    clean: Float64
     gap: Float64
     choosing: Bools
     member: Bools
-    whole: Float64
     empty: Float64
     curves: Float64
     circuit: Float64
     random: Float64
     without: Float64
     halves: Float64
+
+    @property
+    def whole(self) -> Float64:
+        """[tried] the logit difference of the network as it is."""
+        return self.clean[~self.choosing]
 
     @property
     def tried(self) -> list[str]:
@@ -80,11 +85,11 @@ def discovered(
     with paired_passes(language, prompts, batch_tokens=batch_tokens) as every:
         scores = node_attribution(every, steps=steps)
         ends = np.repeat([[False], [True]], len(every.nodes), 1)
-        clean = answers_of_sets(every, ends, stand_in(every, COUNTERFACTUAL))
+        seen = answers_of_sets(every, ends, stand_in(every, COUNTERFACTUAL))
         choosing, trying = every.of(np.flatnonzero(chose)), every.of(np.flatnonzero(~chose))
         mean = scores[chose].mean(0)
         member = chosen_circuit(choosing, mean)
-        empty, whole, curves, circuit = _by_replacement(trying, mean, member)
+        empty, curves, circuit = _by_replacement(trying, mean, member)
         other = stand_in(trying, COUNTERFACTUAL)
         random = random_sets(member, every.nodes, draws=DRAWS, seed=seed)
         parts, out = without_each(member), without_halves(member, seed=seed)
@@ -96,10 +101,10 @@ def discovered(
         prompts,
         seed,
         scores,
-        clean[:, 1] - clean[:, 0],
+        seen[:, 1],
+        seen[:, 1] - seen[:, 0],
         chose,
         member,
-        whole,
         empty,
         curves,
         circuit,
@@ -129,21 +134,21 @@ def chosen_circuit(choosing: PairedPasses, scores: Float64) -> Bools:
     sets = first_of_order(order, counts, nodes)
     share = _faithful(choosing, sets, other)
     enough = np.flatnonzero(share >= FAITHFUL)
-    member = sets[enough[0]] if len(enough) else sets[-1]
+    member: Bools = sets[enough[0] if len(enough) else -1]
     alone = _faithful(choosing, without_each(member), other)
     going = np.flatnonzero(member)[np.argsort(-alone, kind="stable")]
     fewer = np.repeat(member[None], len(going), 0)
     for at, row in enumerate(fewer):
         row[going[:at]] = False
     left = _faithful(choosing, fewer, other) >= FAITHFUL
-    return fewer[np.flatnonzero(left)[-1]] if left.any() else member
+    return np.asarray(fewer[np.flatnonzero(left)[-1]] if left.any() else member)
 
 
 def _faithful(paired: PairedPasses, sets: Bools, other: StandIn) -> Float64:
     """[set] how faithful sets are."""
     ends = np.repeat([[False], [True]], sets.shape[1], 1)
     answers = answers_of_sets(paired, np.concatenate([ends, sets]), other).mean(0)
-    return (answers[2:] - answers[0]) / (answers[1] - answers[0])
+    return np.asarray((answers[2:] - answers[0]) / (answers[1] - answers[0]))
 
 
 def without_each(member: Bools) -> Bools:
@@ -168,16 +173,15 @@ def without_halves(member: Bools, *, seed: int) -> tuple[Bools, Bools]:
 
 def _by_replacement(
     trying: PairedPasses, scores: Float64, member: Bools
-) -> tuple[Float64, Float64, Float64, Float64]:
-    """[tried, replacement] of no node; [tried] of all; [tried, replacement, order, share] of the
-    first nodes; [tried, replacement] of the circuit.
+) -> tuple[Float64, Float64, Float64]:
+    """[tried, replacement] of no node; [tried, replacement, order, share] of the first nodes;
+    [tried, replacement] of the circuit.
     """
     orders = [in_order(scores, absolute=absolute) for absolute in (False, True)]
     counts = [int(share * len(orders[0])) for share in SHARES]
-    ends = np.repeat([[False], [True]], len(scores), 1)
     firsts = [first_of_order(order, counts, len(scores)) for order in orders]
-    sets = np.concatenate([ends, member[None], *firsts])
+    sets = np.concatenate([np.zeros_like(member)[None], member[None], *firsts])
     every = [answers_of_sets(trying, sets, stand_in(trying, kind)) for kind in REPLACEMENTS]
     answers = np.stack(every, 1)  # [tried, replacement, set]
-    curves = answers[..., 3:].reshape(*answers.shape[:2], len(orders), len(SHARES))
-    return answers[..., 0], answers[:, 0, 1], curves, answers[..., 2]
+    curves = answers[..., 2:].reshape(*answers.shape[:2], len(orders), len(SHARES))
+    return answers[..., 0], curves, answers[..., 1]

@@ -93,9 +93,9 @@ def paired_passes(
     network = language.model.network
     objective = asking_last(prompts.clean, prompts.right)
     first = asked_batches(language.model, prompts.clean[:1], batch_tokens=batch_tokens)[0]
-    with evaluating(network):
-        with NodePasses(network, partial(_logits, language, objective, first, 1)) as passes:
-            yield PairedPasses(language, prompts, objective, passes, batch_tokens)
+    run = partial(_logits, language, objective, first, 1)
+    with evaluating(network), NodePasses(network, run) as passes:
+        yield PairedPasses(language, prompts, objective, passes, batch_tokens)
 
 
 def _logits(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -15,8 +14,13 @@ from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuit_discovery.finding import FAITHFUL, ORDERS, Discovery
 from headscope.experiments.circuit_discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
-from headscope.experiments.circuits.direct_logits import about, share_over
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS
+from headscope.experiments.circuits.over_items import (
+    FEWEST_ITEMS,
+    about,
+    accuracy,
+    accuracy_variable,
+    share_over,
+)
 
 RESAMPLES = 200
 FROM = "share of the difference between the whole network and none of it"
@@ -86,8 +90,10 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
             WANG,
         ),
     }
+    right = accuracy(found.prompts.items, found.clean, replicates=replicates)
     return labelled(
-        {
+        {"accuracy": accuracy_variable(right)}
+        | {
             name: Variable(value, dims, words, "logits" if name == "gap" else "1", source)  # type: ignore[arg-type]
             for name, (value, dims, words, source) in rows.items()
         },
@@ -98,7 +104,7 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
             "share": SHARES,
         },
     ).assign_attrs(
-        about(found.prompts),
+        about(found.prompts, right),
         choosing=len({*found.prompts.items} - {*found.tried}),
         tried=len({*found.tried}),
         size=size,

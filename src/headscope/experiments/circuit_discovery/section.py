@@ -9,10 +9,12 @@ from headscope.claims.terms import HANNA, MUELLER, OURS, WANG, Term
 from headscope.core.results import at, shape
 from headscope.core.wording import listed, percent
 from headscope.experiments.circuit_discovery.nodes import Nodes
+from headscope.experiments.circuits.over_items import knows_answers
 from headscope.page.tabulate import Column, Table, measured, rows_table, share
 
 NAMED, LISTED = 5, 24
 SURE = 0.95  # of resampled items
+LEVEL = 0.05
 REPLACED = {
     "counterfactual": "what it gives in the corrupted prompt",
     "mean": "its mean",
@@ -21,39 +23,42 @@ REPLACED = {
 
 
 def findings(run: Reading) -> list[str]:
-    """How much the circuit tells, beside random sets; what it holds, and whether it is complete."""
+    """How much the circuit tells, beside random sets; what it holds; whether it is complete."""
     if not told_apart(run):
-        gap = run.text("{gap}")
         return [
-            f"Which heads are the circuit these prompts cannot tell: the network does not surely "
-            f"tell the answer of {run.data.attrs['tried']} items from their corrupted ones ({gap} "
-            "logits)."
+            "Which heads are the circuit, these prompts cannot tell: the network does not surely "
+            "know the answers, or tell prompts from corrupted ones by more than chance."
         ]
     return [_faithful_finding(run), *_members_findings(run), *_complete_finding(run)]
 
 
 def told_apart(run: Reading) -> bool:
-    """Whether the network surely tells prompts from corrupted ones."""
-    return bool(run("gap").low > 0)
+    """Whether the network surely knows the answers, and not of corrupted prompts."""
+    return knows_answers(run("accuracy")).holds and bool(run("gap").low > 0)
 
 
 def _faithful_finding(run: Reading) -> str:
     data = run.data
     told = percent(*at(run("circuit_faithfulness"), 0))
-    most = float(data["random_faithfulness"].max())
-    many = data.sizes["draw"]
-    if not run("circuit_faithfulness").low[0] > most:
+    close, many = as_close(run), data.sizes["draw"]
+    if (close + 1) / (many + 1) > LEVEL:
         return (
             f"No circuit was found: {counted_nodes(run)} tell {told} of the logit difference of "
-            f"{data.attrs['tried']} other items, and of {many} random sets as large one tells "
-            f"{percent(most)}."
+            f"{data.attrs['tried']} other items, and {close} of {many} random sets as large come "
+            "as close to all of it."
         )
     return (
         f"{counted_nodes(run)} are a circuit: with all others replaced they tell {told} of the "
         f"logit difference between prompts ({data.attrs['prompts']}) and corrupted ones, on "
-        f"{data.attrs['tried']} items that did not choose it; {many} random sets as large tell "
-        f"{percent(most)} at most."
+        f"{data.attrs['tried']} items that did not choose it; of {many} random sets as large "
+        f"{close or 'none'} come{'s' * (close < 2)} as close to all of it."
     )
+
+
+def as_close(run: Reading) -> int:
+    """How many random sets tell as nearly all of the difference as the circuit."""
+    own = abs(1 - float(run("circuit_faithfulness").value[0]))
+    return int((np.abs(1 - run.data["random_faithfulness"].values) <= own).sum())
 
 
 def counted_nodes(run: Reading) -> str:
