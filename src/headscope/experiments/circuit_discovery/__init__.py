@@ -1,6 +1,6 @@
 """Circuits: which heads and feed-forward layers together answer prompts, and how faithfully.
 
-feed_forward ─► nodes (what adds to the stream, and passes that replace it) ─► paired_passes
+layer_parts ─► nodes (what adds to the stream, and passes that replace it) ─► paired_passes
                                         ┌─────────────────────────────────────────┘
 node_attribution (EAP-IG), node_sets ─► finding (choose, then try) ─► result ─► discover
 """

@@ -31,6 +31,7 @@ def find_circuit(
     prompts: str | Sequence[PromptLike] | PromptSet = "ioi",
     *,
     steps: int = STEPS,
+    edges: bool = False,
     count: int = 64,
     seed: int = 0,
     batch_tokens: int = BATCH_TOKENS,
@@ -41,6 +42,8 @@ def find_circuit(
     model    a decoder with its language-model head: a folder, a hub id, what `load` gives
     prompts  as `direct_logits`, with corrupted ones of equal length
     steps    of integrated gradients
+    edges    also of edges, from a node to the queries, keys or values of a later head, to a
+             feed-forward layer or to the logits
     count    of a made set; seed likewise
     returns  a Dataset over `node`: "input", heads "a0.h3" and feed-forward layers "m0", counted
              from 0. score[node] what share of the logit difference between clean and corrupted
@@ -50,7 +53,9 @@ def find_circuit(
              its size; cpr and cmd[replacement], the areas below these curves and between them and
              1; circuit_faithfulness[replacement]; random_faithfulness[draw] of random sets of as
              many heads and feed-forward layers; incomplete[half] what the circuit without half of
-             itself tells more than the network without it. Intervals are over items
+             itself tells more than the network without it. Intervals are over items.
+             With edges: edge_score[node, reader], readers as "a3.h0<q>", "m3", "logits"; and of
+             circuits of the first edges edge_faithfulness[order, share], edge_cpr, edge_cmd
     raises   InputError and its kinds as `patch_heads`; ModelError for a network whose layers add
              more than attention and a feed-forward layer
     """
@@ -64,5 +69,6 @@ def find_circuit(
             f"found prompts of {len(items)} item; wanted 2 or more: some choose the circuit, the "
             "others try it"
         )
-    found = discovered(language, encoded, steps=steps, seed=seed, batch_tokens=batch_tokens)
+    how = {"steps": steps, "seed": seed, "batch_tokens": batch_tokens}
+    found = discovered(language, encoded, **how, edges=edges)
     return discovery_result(found, language.model.shape.names, replicates=replicates)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.core.accumulators import Bools, Float64, generator
+from headscope.experiments.circuit_discovery.edge_attribution import edge_attribution, real_edges
+from headscope.experiments.circuit_discovery.edge_sets import answers_of_edges
 from headscope.experiments.circuit_discovery.node_attribution import node_attribution
 from headscope.experiments.circuit_discovery.node_sets import (
     COUNTERFACTUAL,
@@ -32,6 +34,19 @@ STEP = 1.4  # ours: how much larger each set is that may be chosen
 
 
 @dataclass(frozen=True)
+class FoundEdges:
+    """Scores of edges, and circuits of the first of them.
+
+    scores  [prompt, node, reader] logits; `real` [node, reader] where there is an edge
+    curves  [tried, order, share] with all but the first edges cut; None where none can be cut
+    """
+
+    scores: Float64
+    real: Bools
+    curves: Float64 | None
+
+
+@dataclass(frozen=True)
 class Discovery:
     """What was found; [tried] are the prompts that did not choose.
 
@@ -49,6 +64,9 @@ class Discovery:
     random    [tried, draw] the same of random sets
     without   [tried, member] of the circuit without each of its nodes
     halves    [tried, 2, draw] of the circuit, and of the network, without half of the circuit
+    width     of the residual stream
+    beside    whether feed-forward layers read what the heads of their layer read
+    edges     None where they were not asked for
     """
 
     nodes: Nodes
@@ -65,6 +83,9 @@ class Discovery:
     random: Float64
     without: Float64
     halves: Float64
+    width: int
+    beside: bool
+    edges: FoundEdges | None = None
 
     @property
     def whole(self) -> Float64:
@@ -78,7 +99,13 @@ class Discovery:
 
 
 def discovered(
-    language: LanguageModel, prompts: PromptSet, *, steps: int, seed: int, batch_tokens: int
+    language: LanguageModel,
+    prompts: PromptSet,
+    *,
+    steps: int,
+    seed: int,
+    batch_tokens: int,
+    edges: bool = False,
 ) -> Discovery:
     """Rank the nodes and choose a circuit on a third of the items, try it on the others."""
     chose = choosing_items(prompts.items, seed=seed)
@@ -94,6 +121,8 @@ def discovered(
         random = random_sets(member, every.nodes, draws=DRAWS, seed=seed)
         parts, out = without_each(member), without_halves(member, seed=seed)
         answers = answers_of_sets(trying, np.concatenate([random, parts, *out]), other)
+        of_edges = _edges(every, trying, chose, steps=steps) if edges else None
+        width, beside = int(next(every.pairs()).clean_gave.stream.shape[-1]), every.beside
     cuts = np.cumsum([len(random), len(parts)])
     drawn, without, halves = np.split(answers, cuts, 1)
     return Discovery(
@@ -111,7 +140,25 @@ def discovered(
         drawn,
         without,
         halves.reshape(len(halves), 2, -1),
+        width,
+        beside,
+        of_edges,
     )
+
+
+def _edges(every: PairedPasses, trying: PairedPasses, chose: Bools, *, steps: int) -> FoundEdges:
+    """Rank edges on the prompts that choose, and cut all but the first on the others."""
+    scores, real = edge_attribution(every, steps=steps), real_edges(every)
+    if every.beside:
+        return FoundEdges(scores, real, None)
+    mean = np.where(real, scores[chose].mean(0), np.nan).ravel()
+    counts = [int(share * real.sum()) for share in SHARES]
+    sets = [
+        first_of_order(in_order(mean, absolute=absolute), counts, len(mean))
+        for absolute in (False, True)
+    ]
+    answers = answers_of_edges(trying, np.concatenate(sets).reshape(-1, *real.shape))
+    return FoundEdges(scores, real, answers.reshape(len(answers), len(ORDERS), len(SHARES)))
 
 
 def choosing_items(items: list[str], *, seed: int) -> Bools:

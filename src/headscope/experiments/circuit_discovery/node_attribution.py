@@ -36,6 +36,16 @@ def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
 
 def mean_slopes(paired: PairedPasses, pair: Pair, steps: int) -> list[torch.Tensor]:
     """The mean slope of the logit difference along the way, for each of `NodeOutputs.tensors`."""
+    total, gave = pass_along(paired, pair, steps)
+    slopes = torch.autograd.grad(total, list(gave.tensors()))
+    return [slope.view(steps, -1, *slope.shape[1:]).mean(0) for slope in slopes]
+
+
+def pass_along(paired: PairedPasses, pair: Pair, steps: int) -> tuple[torch.Tensor, NodeOutputs]:
+    """The logit differences along the way, their sum, with its graph; and what nodes gave.
+
+    returns  the outputs of all steps, [step * example, …]
+    """
     clean, corrupted = pair.clean_gave.stream, pair.corrupted_gave.stream
     with torch.no_grad():
         parts = torch.arange(1, steps + 1, dtype=clean.dtype, device=clean.device) / steps
@@ -43,9 +53,8 @@ def mean_slopes(paired: PairedPasses, pair: Pair, steps: int) -> list[torch.Tens
     how = SlopePass(way.flatten(0, 1).requires_grad_())
     with torch.enable_grad(), frozen(paired.language.model.network):
         answers = paired.answers(pair.clean, how, copies=steps)
-        assert how.gave is not None
-        slopes = torch.autograd.grad(answers.sum(), list(how.gave.tensors()))
-    return [slope.view(steps, -1, *slope.shape[1:]).mean(0) for slope in slopes]
+    assert how.gave is not None
+    return answers.sum(), how.gave
 
 
 def node_sums(products: NodeOutputs, nodes: Nodes) -> torch.Tensor:

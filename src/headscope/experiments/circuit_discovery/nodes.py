@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from headscope.core.accumulators import Ints
 from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.feed_forward import feed_forward_modules, first_of
+from headscope.experiments.circuit_discovery.layer_parts import first_of, layer_parts
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible
@@ -114,6 +114,9 @@ class NodePass:
     def __init__(self) -> None:
         self.gave: NodeOutputs | None = None
 
+    def attend(self, layer: int, call: AttentionCall) -> None:
+        """Change what a layer attends by, before it is mixed."""
+
     def stream(self, own: torch.Tensor) -> torch.Tensor:
         """The stream before the first layer."""
         self.gave = NodeOutputs(own)
@@ -192,24 +195,24 @@ class NodePasses(Reversible):
 
     def __init__(self, network: PreTrainedModel, run: Callable[[], Any]) -> None:
         self.network = network
-        sites = find_sites(network)
+        self.sites = sites = find_sites(network)
         if not sites or any(site.block is None for site in sites):
             raise ModelError(
                 f"the modules of whole layers of {type(network).__name__} are not known; wanted a "
                 "decoder that is made of layers"
             )
         self.blocks = [site.block for site in sites if site.block is not None]
-        attentions = [site.attention for site in sites]
-        self.modules = feed_forward_modules(self.blocks, attentions, run)
+        self.attentions = [site.attention for site in sites]
+        self.parts = layer_parts(self.blocks, self.attentions, run)
         self._pass, self._layer, self._size = NodePass(), 0, torch.Size()
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(listening(self.network, self._attend, alone=True))
         hook = self.blocks[0].register_forward_pre_hook(self._begin, with_kwargs=True)
         stack.callback(hook.remove)
-        for layer, module in enumerate(self.modules):
-            if module is not None:
-                own = module.register_forward_hook(partial(self._fed, layer))
+        for layer, part in enumerate(self.parts):
+            if part.feed_forward is not None:
+                own = part.feed_forward.register_forward_hook(partial(self._fed, layer))
                 stack.callback(own.remove)
 
     def _forget(self) -> None:
@@ -230,6 +233,7 @@ class NodePasses(Reversible):
         return ((made, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": made})
 
     def _attend(self, call: AttentionCall) -> None:
+        self._pass.attend(self._layer, call)
         mixed = call.mix().transpose(1, 2)  # [row, query, head, dim]
         call.mixed = self._pass.heads(self._layer, mixed).transpose(1, 2)
         self._layer += 1

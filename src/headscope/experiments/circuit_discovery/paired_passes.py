@@ -56,6 +56,12 @@ class PairedPasses:
         shape = self.language.model.shape
         return Nodes(shape.layers, shape.heads)
 
+    @property
+    def beside(self) -> bool:
+        """Whether feed-forward layers read what the heads of their layer read."""
+        both = zip(self.passes.parts, self.passes.blocks, strict=True)
+        return any(part.feed_forward is not None and part.reads is block for part, block in both)
+
     def of(self, places: Iterable[int]) -> PairedPasses:
         """The same of some of the prompts."""
         some = self.prompts.part(places)

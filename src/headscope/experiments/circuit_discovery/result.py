@@ -12,6 +12,7 @@ from headscope.core.accumulators import REPLICATES, Float64, generator, left_out
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
+from headscope.experiments.circuit_discovery.edge_attribution import reader_keys
 from headscope.experiments.circuit_discovery.finding import FAITHFUL, ORDERS, Discovery
 from headscope.experiments.circuit_discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
 from headscope.experiments.circuits.over_items import (
@@ -90,6 +91,7 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
             WANG,
         ),
     }
+    rows |= _of_edges(found)
     right = accuracy(found.prompts.items, found.clean, replicates=replicates)
     return labelled(
         {"accuracy": accuracy_variable(right)}
@@ -102,21 +104,56 @@ def discovery_result(found: Discovery, names: HeadNames, *, replicates: int) -> 
             "replacement": REPLACEMENTS,
             "order": ORDERS,
             "share": SHARES,
-        },
+        }
+        | ({} if found.edges is None else {"reader": reader_keys(found.nodes, names)}),
     ).assign_attrs(
         about(found.prompts, right),
         choosing=len({*found.prompts.items} - {*found.tried}),
         tried=len({*found.tried}),
         size=size,
         faithful=FAITHFUL,
+        width=found.width,
+        beside=int(found.beside),
     )
 
 
+def _of_edges(found: Discovery) -> dict[str, tuple[object, tuple[str, ...], str, str]]:
+    if found.edges is None:
+        return {}
+    score = np.where(found.edges.real, found.edges.scores.sum(0) / found.gap.sum(), np.nan)
+    words = "share of the logit difference that the edge moves, by integrated gradients"
+    rows: dict[str, tuple[object, tuple[str, ...], str, str]] = {
+        "edge_score": (score, ("node", "reader"), words, HANNA)
+    }
+    if found.edges.curves is None:
+        return rows
+    empty, gap = found.empty[:, 0], found.whole - found.empty[:, 0]
+    curves = _draws(found, found.edges.curves - empty[:, None, None], gap)
+    cpr, cmd = areas(np.moveaxis(curves, -1, 0))
+    over = ("order", "share")
+    return rows | {
+        "edge_faithfulness": (
+            _estimate(found, curves),
+            over,
+            f"{FROM} that the first edges tell",
+            MUELLER,
+        ),
+        "edge_cpr": (_estimate(found, cpr[..., 0]), (), "area below that curve", MUELLER),
+        "edge_cmd": (
+            _estimate(found, cmd[..., 1]),
+            (),
+            "area between the curve of the largest scores of edges and 1",
+            MUELLER,
+        ),
+    }
+
+
 def _draws(found: Discovery, values: Float64, of: Float64) -> Float64:
-    """[draw, …] Σ values [tried, replacement, …] / Σ of [tried, replacement], and without items."""
+    """[draw, …] Σ values [tried, …] / Σ of [tried, …], its first axes; then without each item."""
     kept = left_out(found.tried, replicates=REPLICATES)
     below = means_over(kept, of)
-    return means_over(kept, values) / below.reshape(*below.shape, *[1] * (values.ndim - 2))
+    more = values.ndim - of.ndim
+    return np.asarray(means_over(kept, values) / below.reshape(*below.shape, *[1] * more))
 
 
 def _estimate(found: Discovery, draws: Float64) -> Estimate:

@@ -1,4 +1,4 @@
-"""Finds the feed-forward module of each layer of a decoder, by what it adds to the stream.
+"""Finds what adds to the residual stream in each layer of a decoder, and what reads it.
 
 A layer gives what it was given, and what attention and one other module add; both may pass a norm
 before they are added (Gemma). So no table of families is needed.
@@ -19,6 +19,20 @@ from headscope.errors import ModelError
 from headscope.model.linears import rounding
 
 
+@dataclass(frozen=True)
+class LayerParts:
+    """The modules of a layer around its attention.
+
+    feed_forward  gives what the feed-forward layer adds; None where there is none
+    reads         is the first that is given the stream that the feed-forward layer reads
+    post_norm     is what attention passes before it is added; None: nothing
+    """
+
+    feed_forward: nn.Module | None
+    reads: nn.Module
+    post_norm: nn.Module | None
+
+
 @dataclass
 class _Layer:
     """What a pass leaves of a layer: what it was given and gave, what attention and others gave."""
@@ -29,10 +43,10 @@ class _Layer:
     others: list[tuple[nn.Module, torch.Tensor, torch.Tensor]] = field(default_factory=list)
 
 
-def feed_forward_modules(
+def layer_parts(
     blocks: Sequence[nn.Module], attentions: Sequence[nn.Module], run: Callable[[], Any]
-) -> list[nn.Module | None]:
-    """[layer] the module that gives what the feed-forward layer adds; None where there is none.
+) -> list[LayerParts]:
+    """[layer] the modules around attention.
 
     blocks, attentions  [layer] the module of the whole layer, and of its attention
     run                 runs the network once
@@ -50,7 +64,7 @@ def feed_forward_modules(
                     own = module.register_forward_hook(partial(place, layer))
                     stack.callback(own.remove)
         run()
-    return [_module_of(block, layer) for block, layer in zip(blocks, layers, strict=True)]
+    return [_parts_of(block, layer) for block, layer in zip(blocks, layers, strict=True)]
 
 
 def first_of(output: Any) -> torch.Tensor:
@@ -77,7 +91,7 @@ def _gave(layer: _Layer, module: nn.Module, args: Any, output: Any) -> None:
         layer.others.append((module, args[0], first.reshape(size.shape)))
 
 
-def _module_of(block: nn.Module, layer: _Layer) -> nn.Module | None:
+def _parts_of(block: nn.Module, layer: _Layer) -> LayerParts:
     before, after, own = layer.before, layer.after, layer.attention
     if before is not None and after is not None and own is not None:
         added = after - before
@@ -85,21 +99,31 @@ def _module_of(block: nn.Module, layer: _Layer) -> nn.Module | None:
         allowed = 0.1 * rounding(after.dtype) * float(added.abs().max()) + lost
         near = partial(_near, allowed=allowed)
         normed = [
-            gave
-            for _, inputs, gave in layer.others
+            (module, gave)
+            for module, inputs, gave in layer.others
             if inputs.shape == own.shape and near(inputs, own) and not near(gave, own)
         ]
-        for attention in (own, *normed):
+        for norm, attention in ((None, own), *normed):
             for module, _, gave in reversed(layer.others):
                 if near(added - attention, gave):
-                    return module
+                    return LayerParts(module, _reader(block, layer, after - gave, near), norm)
             if near(added, attention):
-                return None
+                return LayerParts(None, block, norm)
     raise ModelError(
         f"{type(block).__name__} adds more to the residual stream than attention and one other "
         "module give: its nodes are unknown; wanted a decoder whose layers add attention and an "
         "MLP"
     )
+
+
+def _reader(
+    block: nn.Module, layer: _Layer, stream: torch.Tensor, near: Callable[..., bool]
+) -> nn.Module:
+    """The first module that is given this stream; where none is, both read what the layer does."""
+    for module, inputs, _ in layer.others:
+        if inputs.numel() == stream.numel() and near(inputs.reshape(stream.shape), stream):
+            return module
+    return block
 
 
 def _near(one: torch.Tensor, other: torch.Tensor, *, allowed: float) -> bool:

@@ -1,0 +1,127 @@
+"""Scores of edges between nodes by integrated gradients: EAP-IG (Hanna et al. 2024).
+
+An edge goes from a node to a later reader of the stream (`stream_readers`). Its score is what the
+node adds more in the clean prompt, times the mean slope of the logit difference with respect to
+what the reader alone is given. Edges of one node add up to its own score.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from headscope.core.accumulators import Bools, Float64
+from headscope.core.head_names import HeadNames
+from headscope.experiments.circuit_discovery.node_attribution import pass_along
+from headscope.experiments.circuit_discovery.nodes import NodeOutputs, Nodes
+from headscope.experiments.circuit_discovery.paired_passes import Pair, PairedPasses
+from headscope.experiments.circuit_discovery.stream_readers import VIA, StreamReaders
+from headscope.experiments.circuits.head_swaps import in_common
+from headscope.experiments.circuits.readout import FrozenNorm
+from headscope.model.batch import to_float64
+
+
+def edge_attribution(paired: PairedPasses, *, steps: int) -> Float64:
+    """[prompt, node, reader] by how many logits each edge moves the difference to the answer.
+
+    returns  readers as `reader_keys`; 0 where there is no edge
+    raises   ModelError as `StreamReaders`
+    """
+    nodes, count = paired.nodes, len(paired.prompts.clean)
+    scores = np.zeros((count, len(nodes), readers_of(nodes)))
+    with StreamReaders(paired.passes) as readers:
+        for pair in paired.pairs(copies=steps):
+            scores[pair.clean.places] = to_float64(_scores(paired, readers, pair, steps))
+    return scores
+
+
+def readers_of(nodes: Nodes) -> int:
+    """How many readers there are."""
+    return nodes.layers * (len(VIA) * nodes.heads + 1) + 1
+
+
+def reader_keys(nodes: Nodes, names: HeadNames) -> list[str]:
+    """[reader] `a0.h0<q>`, …, `m0`, …, `logits`: layers by their own numbers."""
+    keys: list[str] = []
+    for number in map(names.number, range(nodes.layers)):
+        keys += [f"a{number}.h{head}<{via}>" for via in VIA for head in range(nodes.heads)]
+        keys.append(f"m{number}")
+    return [*keys, "logits"]
+
+
+def real_edges(paired: PairedPasses) -> Bools:
+    """[node, reader] whether a node stands before a reader."""
+    nodes = paired.nodes
+    real = np.zeros((len(nodes), readers_of(nodes)), bool)
+    for layer in range(nodes.layers):
+        attention, fed = places_of_readers(nodes, layer)
+        real[: nodes.head(layer, 0), attention] = True
+        real[: senders_of_fed(paired, layer), fed] = True
+    real[:, -1] = True
+    return real
+
+
+def senders_of_fed(paired: PairedPasses, layer: int) -> int:
+    """How many nodes come before a feed-forward layer; heads beside it do not."""
+    part, nodes = paired.passes.parts[layer], paired.nodes
+    beside = part.reads is paired.passes.blocks[layer]
+    return nodes.head(layer, 0) if beside else nodes.feed_forward(layer)
+
+
+def places_of_readers(nodes: Nodes, layer: int) -> tuple[slice, int]:
+    """The readers of a layer: its heads' queries, keys and values, and its feed-forward layer."""
+    many = len(VIA) * nodes.heads
+    first = layer * (many + 1)
+    return slice(first, first + many), first + many
+
+
+def _scores(paired: PairedPasses, readers: StreamReaders, pair: Pair, steps: int) -> torch.Tensor:
+    """[example, node, reader]"""
+    nodes, common = paired.nodes, in_common(pair.clean, pair.corrupted)[0].common
+    with torch.no_grad():
+        sides = (pair.clean_gave, pair.corrupted_gave)
+        clean, other = (written(paired, gave, common) for gave in sides)
+    change = clean - other  # [node, example, token, model]
+    total, gave = pass_along(paired, pair, steps)
+    scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
+
+    def put(slopes: torch.Tensor, senders: int, places: slice) -> None:
+        mean = slopes.view(len(slopes), steps, *change.shape[1:]).mean(1)
+        scores[:, :senders, places] = torch.einsum("netd,retd->enr", change[:senders], mean)
+
+    *layers, (last, _) = readers.slopes(total, gave, common=common)
+    for layer, (of_heads, fed) in enumerate(layers):
+        attention, place = places_of_readers(nodes, layer)
+        put(of_heads, nodes.head(layer, 0), attention)
+        if fed is not None:
+            put(fed[None], senders_of_fed(paired, layer), slice(place, place + 1))
+    put(last, len(nodes), slice(-1, None))
+    return scores
+
+
+def written(paired: PairedPasses, gave: NodeOutputs, common: int) -> torch.Tensor:
+    """[node, example, token, model] what each node adds to the stream, after the common tokens."""
+    made = [gave.stream[None, :, common:]]
+    for layer, (mixed, fed) in enumerate(zip(gave.heads, gave.feed_forward, strict=True)):
+        heads = written_by_heads(paired, layer, mixed[:, common:])
+        made += [heads, torch.zeros_like(heads[:1]) if fed is None else fed[None, :, common:]]
+    return torch.cat(made)
+
+
+def written_by_heads(paired: PairedPasses, layer: int, mixed: torch.Tensor) -> torch.Tensor:
+    """[head, row, token, model] what the heads of a layer add, given their mixtures.
+
+    Where attention passes a norm before it is added, each head has its part of what that gives.
+    """
+    passes = paired.passes
+    projection = passes.sites[layer].output_projection
+    assert projection is not None
+    heads = torch.einsum("rthd,hdm->hrtm", mixed, projection.weight.to(mixed))
+    post_norm = passes.parts[layer].post_norm
+    if post_norm is None:
+        return heads
+    whole = heads.sum(0) + (0 if projection.bias is None else projection.bias)
+    flat = whole.flatten(0, 1)
+    norm = FrozenNorm.of(post_norm, flat, post_norm.forward(flat))
+    assert norm is not None
+    return norm.gain.view(whole.shape) * (heads - norm.centred * heads.mean(-1, keepdim=True))

@@ -1,0 +1,61 @@
+"""Exports scores as the Mechanistic Interpretability Benchmark takes them: importances.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.results import shape
+from headscope.core.whole_file import write_whole
+from headscope.errors import InputError
+from headscope.run.store import Run
+
+NAME = "importances.json"
+LOGITS = "logits"
+
+
+def export_importances(run: Run) -> Path:
+    """Writes the scores of a run's nodes, and of its edges where it has them, into its folder.
+
+    raises  InputError for a run in memory, or without a circuit; UnwrittenError
+    """
+    if run.path is None:
+        raise InputError("this run is in memory; give circuits(…, output=FOLDER)")
+    if "discovery" not in run.tree.children:
+        raise InputError("this run has no circuit; wanted --prompts NAME|FILE, with corrupted ones")
+    path = run.path / NAME
+    text = json.dumps(importances(run["discovery"], *shape(run.tree)), indent=1)
+    write_whole(path, (text + "\n").encode())
+    return path
+
+
+def importances(found: xr.Dataset, layers: int, heads: int) -> dict[str, Any]:
+    """Scores in logits: `nodes` and `edges` by their names, and the size of the network.
+
+    A score above 0 is that of a part without which the network answers worse.
+    """
+    gap, member = float(found["gap"]), found["member"].values == 1
+    keys = [str(key) for key in found["node"].values]
+    nodes: dict[str, Any] = {
+        key: {"in_graph": bool(inside), "score": float(score) * gap}
+        for key, inside, score in zip(keys, member, found["score"].values, strict=True)
+    }
+    nodes[LOGITS] = {"in_graph": True, "score": 0.0}
+    edges: dict[str, Any] = {}
+    if "edge_score" in found:
+        readers = [str(key) for key in found["reader"].values]
+        scores = found["edge_score"].values
+        for node, reader in np.argwhere(np.isfinite(scores)).tolist():
+            name = f"{keys[node]}->{readers[reader]}"
+            edges[name] = {"score": float(scores[node, reader]) * gap, "in_graph": False}
+    size = {
+        "n_layers": layers,
+        "n_heads": heads,
+        "parallel_attn_mlp": bool(found.attrs["beside"]),
+        "d_model": int(found.attrs["width"]),
+    }
+    return {"cfg": size, "nodes": nodes, "edges": edges}
