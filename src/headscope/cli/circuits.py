@@ -29,9 +29,10 @@ NAMED = 5  # heads that the summary names of each score
 
 
 class _CircuitOptions(RunOptions, CircuitsRequest):
-    export: tuple[Literal["duo", "kvpress", "json"], ...] = several(
+    export: tuple[Literal["duo", "kvpress", "json", "mib"], ...] = several(
         "Write which heads retrieve: gates of key-value heads as DuoAttention reads them (kvpress: "
-        "the same files), or JSON of all heads; repeatable.",
+        "the same files), or JSON of all heads. Or the circuit's scores as the Mechanistic "
+        "Interpretability Benchmark takes them (mib); repeatable.",
         heading="What to compute",
         before="control",
     )
@@ -51,17 +52,26 @@ def circuits_command(options: _CircuitOptions) -> None:
     views = get_current_context().get_parameter_source("views")
     if views is ParameterSource.COMMANDLINE and not options.prompts:
         raise InputError("found --views; wanted --prompts ioi, or another NAME|FILE, beside it")
+    if "mib" in options.export and not (options.prompts and options.circuit):
+        raise InputError(
+            "found --export mib; wanted --prompts NAME|FILE beside it, and its circuit"
+        )
+    retrieving = [form for form in options.export if form != "mib"]
     own: dict[str, Any] = {"corpus": list(options.corpus or ()) or None}  # type: ignore[arg-type]
-    if options.export:
+    if retrieving:
         own |= {**vars(Loading()), "model": _to_export(options)}
     with ProgressBar(quiet=options.quiet, unit="sequences") as bar:
         how = shared.execution_of(bar, options)
         run = circuits(**vars(CircuitsRequest.of(options, execution=how, **own)))
     written: list[Path] = []
-    if options.export:
+    if retrieving:
         from headscope.experiments.circuits.export import export_heads
 
-        written = export_heads(run, own["model"].model, options.export)
+        written = export_heads(run, own["model"].model, retrieving)
+    if "mib" in options.export:
+        from headscope.experiments.circuit_discovery.importances import export_importances
+
+        written.append(export_importances(run))
     shared.conclude(
         run,
         options,

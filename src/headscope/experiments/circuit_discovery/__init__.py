@@ -1,8 +1,9 @@
 """Circuits: which heads and feed-forward layers together answer prompts, and how faithfully.
 
 layer_parts ─► nodes (what adds to the stream, and passes that replace it) ─► paired_passes
-                                        ┌─────────────────────────────────────────┘
-node_attribution (EAP-IG), node_sets ─► finding (choose, then try) ─► result ─► discover
+       ┌─────────────────────────────────────────────────────────────────────────┘
+       ├─► node_attribution (EAP-IG), node_sets ─► finding (choose, then try) ─► result ─► discover
+       └─► stream_readers ─► edge_attribution, edge_sets ──┘
 """
 
 from headscope.claims.plan import PicturePlan
@@ -26,6 +27,19 @@ DISCOVERY = Question(
             "corrupted prompt. Prompts that did not choose the circuit try it.",
             tables=("section:members_table", "section:areas_table"),
             columns=3,
+        ),
+        PicturePlan(
+            name="circuit_edges",
+            title="The strongest edges",
+            panels="figure:edge_panels",
+            caption="figure:edge_caption",
+            id="circuit-edges",
+            heading="Along which edges does the answer come?",
+            text="An edge goes from what a node adds to the stream to one later reader: the "
+            "queries, keys or values of a head, a feed-forward layer, or the logits.",
+            absent="Edges were not asked for: --edges.",
+            columns=1,
+            wide=True,
         ),
     ),
     terms="section:TERMS",

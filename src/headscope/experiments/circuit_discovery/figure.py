@@ -16,6 +16,7 @@ from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import faint_grid, layer_axis, legend_of, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import DASHES, color
+from headscope.experiments.circuit_discovery.figure_graph import SHOWN, draw_graph
 from headscope.experiments.circuit_discovery.nodes import Nodes
 from headscope.experiments.circuit_discovery.section import told_apart
 
@@ -56,7 +57,29 @@ def caption(run: Reading) -> str:
         "with all but the first nodes replaced, by what they give in the corrupted prompt, their "
         f"mean, or nothing; bands: 95 % intervals over {attrs['tried']} items that did not choose; "
         f"diamond: the circuit; crosses: {run.data.sizes['draw']} random sets with as many heads "
-        "and feed-forward layers."
+        f"and feed-forward layers.{_edges_caption(run)}"
+    )
+
+
+def _edges_caption(run: Reading) -> str:
+    there = "edge_cpr" in run.data
+    return " Dotted: the first edges that stay, of all edges." * there
+
+
+def edge_panels(run: Reading) -> list[Panel]:
+    """The strongest edges as a graph."""
+    if not told_apart(run) or "edge_score" not in run.data:
+        return []
+    return [Panel("", partial(draw_graph, run), height=0.55, legend=4)]
+
+
+def edge_caption(run: Reading) -> str:
+    """How to read the graph."""
+    return (
+        f"The {SHOWN} edges that move most of the logit difference between prompts "
+        f"({run.data.attrs['prompts']}) and corrupted ones, by integrated gradients over "
+        f"{run.data.attrs['n']} items, from the input below to the logits above; each as wide as "
+        "its share, dashed where it moves the difference against the answer."
     )
 
 
@@ -86,6 +109,9 @@ def _curves(run: Reading, axes: Axes) -> None:
         value, low, high = (end[there] for end in (parts.value, parts.low, parts.high))
         axes.fill_between(shares[there], low, high, color=color(hue), alpha=0.15, lw=0)
         axes.plot(shares[there], value, color=color(hue), marker=mark, ms=3.4, mew=0, lw=1.3)
+    if "edge_faithfulness" in data:
+        of_edges = estimate(data, "edge_faithfulness", order="score").value
+        axes.plot(shares, of_edges, color=color("blue"), lw=1.1, ls=":")
     axes.axhline(1, color=color("ink"), lw=0.6, ls=DASHES[1])
     axes.axhline(0, color=color("ink"), lw=0.6)
     own = float(data.attrs["size"]) / nodes
@@ -95,7 +121,7 @@ def _curves(run: Reading, axes: Axes) -> None:
     axes.vlines(own, low, high, color=color("ink"), lw=0.9, zorder=4)
     axes.plot(own, value, "D", color=color("ink"), ms=4.5, mew=0, zorder=5)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(share_tick))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
     axes.yaxis.set_major_formatter(FuncFormatter(share_tick))
     axes.set_xlabel("nodes that stay")
     axes.set_ylabel("faithfulness")

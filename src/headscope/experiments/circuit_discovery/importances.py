@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import shape
-from headscope.core.whole_file import write_whole
+from headscope.core.whole_file import held, write_whole
 from headscope.errors import InputError
-from headscope.run.store import Run
+from headscope.run.store import Run, RunFolder
 
 NAME = "importances.json"
 LOGITS = "logits"
@@ -27,10 +27,9 @@ def export_importances(run: Run) -> Path:
         raise InputError("this run is in memory; give circuits(…, output=FOLDER)")
     if "discovery" not in run.tree.children:
         raise InputError("this run has no circuit; wanted --prompts NAME|FILE, with corrupted ones")
-    path = run.path / NAME
     text = json.dumps(importances(run["discovery"], *shape(run.tree)), indent=1)
-    write_whole(path, (text + "\n").encode())
-    return path
+    with held(run.path), RunFolder(run.path).listing():
+        return write_whole(run.path / NAME, f"{text}\n".encode())
 
 
 def importances(found: xr.Dataset, layers: int, heads: int) -> dict[str, Any]:

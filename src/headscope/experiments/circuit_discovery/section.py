@@ -7,10 +7,10 @@ import numpy as np
 from headscope.claims.reading import Reading
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG, Term
 from headscope.core.results import at, shape
-from headscope.core.wording import listed, percent
+from headscope.core.wording import MISSING, listed, percent
 from headscope.experiments.circuit_discovery.nodes import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
-from headscope.page.tabulate import Column, Table, measured, rows_table, share
+from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
 NAMED, LISTED = 5, 24
 SURE = 0.95  # of resampled items
@@ -144,6 +144,9 @@ def areas_table(run: Reading) -> Table | None:
         ]
         for place, kind in enumerate(REPLACED)
     ]
+    if "edge_cpr" in run.data:
+        areas = (measured(*at(run(name))) for name in ("edge_cpr", "edge_cmd"))
+        rows.append(["edges cut: what is added in the corrupted prompt", Cell(MISSING), *areas])
     columns = [
         "Instead of other nodes",
         Column("The circuit", "%", "circuit_faithfulness"),
@@ -152,8 +155,8 @@ def areas_table(run: Reading) -> Table | None:
     ]
     caption = (
         "What is told where other nodes give something else. CPR and CMD are areas over the share "
-        "of nodes that stay, from 0.1 to 100 %: below the curve (more is better), and between it "
-        "and 1 (less is better)."
+        "of nodes, or edges, that stay, from 0.1 to 100 %: below the curve (more is better), and "
+        "between it and 1 (less is better)."
     )
     return rows_table("Faithfulness", columns, rows, caption)
 
@@ -195,7 +198,20 @@ TERMS = {
         MUELLER,
     ),
 }
+TERMS |= {
+    "edge_score": Term(
+        "score of an edge",
+        "The share of the logit difference that what a node adds moves through one later reader "
+        "alone: the queries, keys or values of a head, a feed-forward layer, the logits.",
+        HANNA,
+    ),
+    "edge_cpr": Term("CPR of edges", "CPR over the share of edges that stay.", MUELLER),
+    "edge_cmd": Term("CMD of edges", "CMD over the share of edges that stay.", MUELLER),
+}
 LABELS = {
+    "edge_score": "score of an edge",
+    "edge_cpr": "CPR of edges",
+    "edge_cmd": "CMD of edges",
     "circuit_faithfulness": "faithfulness of the circuit",
     "score": "score of a node",
     "needed": "needed",

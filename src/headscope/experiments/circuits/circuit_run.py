@@ -165,7 +165,9 @@ class CircuitRun:
             patched = patch_heads(language, self.asked, **how)
             numbers = numbers.merge(patched, compat="override")  # both have `accuracy`
             if settings.circuit:
-                groups["discovery"] = find_circuit(language, self.asked, seed=settings.seed, **how)
+                groups["discovery"] = find_circuit(
+                    language, self.asked, edges=settings.edges, seed=settings.seed, **how
+                )
         texts = {
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")

@@ -72,6 +72,10 @@ class CircuitSettings(Intervals):
         True,
         off="Leave out which heads together answer the prompts.",
     )
+    edges: bool = flag(
+        "Also which edges: from a head to the queries, keys or values of later ones.",
+        False,
+    )
     views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
     switch_off: int = option(
         "Heads of each kind to switch off, the best first, and as many random ones: what that "
