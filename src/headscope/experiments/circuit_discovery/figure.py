@@ -70,7 +70,7 @@ def edge_panels(run: Reading) -> list[Panel]:
     """The strongest edges as a graph."""
     if not told_apart(run) or "edge_score" not in run.data:
         return []
-    return [Panel("", partial(draw_graph, run), height=0.55, legend=4)]
+    return [Panel("The strongest edges", partial(draw_graph, run), height=0.55, legend=4)]
 
 
 def edge_caption(run: Reading) -> str:

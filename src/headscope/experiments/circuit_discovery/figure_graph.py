@@ -82,6 +82,7 @@ def draw_graph(run: Reading, axes: Axes) -> None:
             for via in there
         ],
         columns=4,
+        start=0,  # there are no tick labels
     )
 
 
