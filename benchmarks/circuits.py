@@ -5,6 +5,9 @@ python -m benchmarks.circuits [--only NAME] [--rivals PYTHON] [--examples N] [--
 patching   all heads of a layer together, against one pass per head: transformers' own, with a hook
            on the input of W_O and all logits, measured on a few heads and scaled. Pairs of prompts
            of 16 tokens that differ in the last six, as IOI prompts do
+attribution  integrated gradients of five steps, of all nodes and of all edges, against its bare
+           passes: two forward and five forward and backward, in one batch, of transformers' own,
+           with the logits of the last token alone
 induction  scores of [BOS r r] of 101 tokens, against bare passes, TransformerLens and nnsight: each
            in a process of its own (`circuit_worker`), for the seconds and the peak memory that it
            tells. --rivals: the Python of an environment that has those two (transformer-lens,
@@ -37,6 +40,9 @@ from benchmarks.inputs import VOCABULARY, twin
 from benchmarks.timing import Row, interleave, options, table
 from benchmarks.trained_decoder import tokenizer
 from headscope.corpus.document import Example
+from headscope.experiments.circuit_discovery.edge_attribution import edge_attribution
+from headscope.experiments.circuit_discovery.node_attribution import node_attribution
+from headscope.experiments.circuit_discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.circuit_run import WHOLE
 from headscope.experiments.circuits.made_inputs import example_of
 from headscope.experiments.circuits.patching import patched_differences
@@ -48,6 +54,7 @@ from headscope.run.compute import threads_of
 
 ONE = "one pass per head"
 TOKENS, COMMON = 16, 10
+STEPS_OF_WAY = 5
 MEASURED = 6  # heads of one pass each
 HALF = 50  # tokens that come again
 BARE = "bare"
@@ -121,10 +128,7 @@ def rows(network: Any, asked: PromptSet) -> list[Row]:
     """One pass per head, and ours."""
     tokens = sum(map(len, asked.clean))
     heads = network.config.n_layer * network.config.n_head
-    plain = twin(network, "eager")
-    model = Model(network, None, "random", "", "")
-    vars(model)["vocabulary"] = VOCABULARY  # its inputs need no tokenizer
-    language = LanguageModel(model, "causal")
+    plain, language = twin(network, "eager"), LanguageModel(_bare_model(network), "causal")
 
     def ours() -> Any:
         return patched_differences(
@@ -145,6 +149,53 @@ def patching(given: argparse.Namespace) -> None:
         timed = rows(network, asked)
         interleave(timed, rounds=given.rounds, clock=given.clock)
         print(f"**{count} pairs of {TOKENS} tokens**\n\n{table(timed, stock=ONE, fast=ONE)}\n")
+
+
+# --- attribution ------------------------------------------------------------------------------
+
+
+def attribution(given: argparse.Namespace) -> None:
+    """Nodes and edges, against the passes that they need."""
+    network = decoder()
+    asked = pairs(8, words=network.config.vocab_size)
+    plain, language = twin(network, "sdpa"), LanguageModel(_bare_model(network), "causal")
+    ids = [
+        torch.from_numpy(np.stack([e.input_ids for e in side]))
+        for side in (asked.clean, asked.corrupted)
+    ]
+    plain.requires_grad_(False)
+
+    def bare() -> None:
+        with torch.no_grad():
+            for side in ids:
+                plain(input_ids=side, logits_to_keep=1, use_cache=False)
+            start = plain.transformer.wte(ids[0]).repeat(STEPS_OF_WAY, 1, 1)
+        start.requires_grad_()
+        logits = plain(inputs_embeds=start, logits_to_keep=1, use_cache=False).logits
+        torch.autograd.grad((logits[..., 1] - logits[..., 2]).sum(), start)
+
+    def ours(find: Callable[..., Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            with paired_passes(language, asked, batch_tokens=2048) as paired:
+                return find(paired, steps=STEPS_OF_WAY)
+
+        return run
+
+    tokens = sum(map(len, asked.clean))
+    timed = [
+        Row(BARE, bare, tokens),
+        Row("nodes", ours(node_attribution), tokens, {BARE: 1.3}),
+        Row("edges", ours(edge_attribution), tokens),
+    ]
+    interleave(timed, rounds=given.rounds, clock=given.clock)
+    told = table(timed, stock=BARE, fast=BARE)
+    print(f"**Integrated gradients, 8 pairs of {TOKENS} tokens, 5 steps**\n\n{told}\n")
+
+
+def _bare_model(network: Any) -> Model:
+    model = Model(network, None, "random", "", "")
+    vars(model)["vocabulary"] = VOCABULARY  # its inputs need no tokenizer
+    return model
 
 
 # --- induction, beside other programs -----------------------------------------------------------
@@ -285,7 +336,12 @@ def retrieval(given: argparse.Namespace) -> None:
     print(f"**Retrieval, a haystack of {HAYSTACK:,} tokens, {LAYERS} layers**\n\n{told}\n")
 
 
-PARTS = {"patching": patching, "induction": induction, "retrieval": retrieval}
+PARTS = {
+    "patching": patching,
+    "attribution": attribution,
+    "induction": induction,
+    "retrieval": retrieval,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
