@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.circuits.decoders import decoder, pairs
+from headscope.core.intervals import estimate
 from headscope.errors import InputError
 from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.head_swaps import AfterCommon
@@ -175,3 +176,16 @@ def test_answers_of_several_tokens_are_asked_after_the_tokens_that_they_share():
         assert one.equals(other)
     with pytest.raises(InputError, match="is read as 7 tokens and its corrupted prompt 'w5' as 3"):
         patch_heads(model, [Prompt(plain[0].text, " w8 w9 w5", " w8 w9 w6", "w5")])
+
+
+@pytest.mark.parametrize("way", ["restore", "break"])
+def test_later_layers_add_what_is_not_written_directly(way):
+    model, prompts = decoder("Llama"), pairs(*[7] * 12, seed=1)
+    found = patch_heads(model, prompts, way=way)
+    apart = found["effect"] - found["direct_share"]
+    np.testing.assert_allclose(found["later_share"], apart, atol=1e-6)
+    assert np.abs(apart).max() > 0.1
+    direct, effect = (found[f"{name}_draws"].values for name in ("direct_share", "effect"))
+    paired = estimate(effect - direct)  # over the same items, left out from both
+    np.testing.assert_allclose(found["later_share_ci_low"], paired.low, atol=1e-6)
+    np.testing.assert_allclose(found["later_share_ci_high"], paired.high, atol=1e-6)

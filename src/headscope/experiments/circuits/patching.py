@@ -25,8 +25,11 @@ from transformers import PreTrainedModel
 from headscope.claims.terms import NANDA, WANG
 from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import (
+    Estimate,
+    estimate,
     estimate_correlation,
     spearman_over_units,
+    without_interval,
 )
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -81,7 +84,9 @@ def patch_heads(
     positions  also by position; wants prompts of one length
     count      of a made set; seed likewise
     returns    effect, attribution, direct_share[layer, head]: shares of the logit difference
-               between clean and corrupted, with intervals over items; effect_q[layer, head]
+               between clean and corrupted, with intervals over items; later_share[layer, head]
+               effect less direct_share: what later layers add, below 0 where they undo it (way
+               "break": repair it); effect_q[layer, head]
                that an effect is none, corrected within the heads; rho of effect and
                attribution, with its interval over heads; from, into: the logit differences;
                accuracy on clean prompts, and notes, as `direct_logits`
@@ -140,6 +145,13 @@ def _variables(
         "probability",
         "headscope",
     )
+    variables["later_share"] = Variable(
+        _added_later(changes, gap, prompts.items, replicates),
+        over,
+        "what later layers add to the share that is written to the answer",
+        "1",
+        "headscope",
+    )
     variables["rho"] = Variable(
         _agreement(variables),
         (),
@@ -156,6 +168,17 @@ def _variables(
     return variables
 
 
+def _added_later(
+    changes: dict[str, Float64], gap: Float64, items: Sequence[str], replicates: int
+) -> Estimate:
+    """[layer, head] the share of the difference that comes back less what is written directly."""
+    kept = left_out(items, replicates=replicates)
+    direct = means_over(kept, changes["direct_share"], changes["direct_gap"])
+    draws = means_over(kept, changes["effect"], gap) - direct
+    few = len(set(items)) < FEWEST_ITEMS
+    return without_interval(draws[0], draws) if few else estimate(draws)
+
+
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
     """[layer, head] adjusted p-values of a mean change [prompt, layer, head]; NaN for few items."""
     draws = means_over(left_out(items, replicates=replicates), changes)
@@ -167,7 +190,7 @@ def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES
 
 def _agreement(variables: dict[str, Variable]) -> Any:
     values: list[Any] = [variables[name].value for name in ("effect", "attribution")]
-    one, other = (estimate.value.ravel() for estimate in values)
+    one, other = (made.value.ravel() for made in values)
     return estimate_correlation(spearman_over_units(one, other))
 
 

@@ -48,6 +48,9 @@ def answers_known(dataset: xr.Dataset) -> bool:
     return "accuracy" not in dataset or knows_answers(estimate(dataset, "accuracy")).holds
 
 
+LATER = {"later_share": "Later layers add"}
+
+
 def claims(run: Reading) -> list[Claim]:
     """Claims on heads whose patching clearly moves the answer, by what they write and carry.
 
@@ -131,7 +134,8 @@ def heads_table(run: Reading) -> Table | None:
     """The heads of the largest effects."""
     if "effect" not in run.data:
         return None
-    parts = [run(name) for name in SHARES]
+    shown = {name: title for name, title in (SHARES | LATER).items() if name in run.data}
+    parts = [run(name) for name in shown]
     rows = [
         [
             run.names.head(*place),
@@ -141,7 +145,7 @@ def heads_table(run: Reading) -> Table | None:
         ]
         for place in largest_first(np.abs(parts[0].value))[:LISTED]
     ]
-    columns = ["Head", *(Column(title, "%", name) for name, title in SHARES.items())]
+    columns = ["Head", *(Column(title, "%", name) for name, title in shown.items())]
     columns += [Column("q", "", "effect_q"), Column("Written", "logits", "direct")]
     caption = (
         f"The {len(rows)} heads of the largest effects, with 95 % intervals over "
@@ -182,6 +186,12 @@ TERMS = {
         "wrong one’s, the last norm folded in.",
         WANG,
     ),
+    "later_share": Term(
+        "later layers add",
+        "What patching brings less what the head writes directly: what later layers make of it; "
+        "below 0 they undo it.",
+        OURS,
+    ),
     "direct": Term(
         "direct logits",
         "What a head adds to the logit of the answer less that of the "
@@ -194,6 +204,7 @@ LABELS = {
     "attribution": "attribution patching",
     "effect_q": "patching, q",
     "direct_share": "written directly, share",
+    "later_share": "later layers add",
     "direct": "written directly",
     "accuracy": "answered",
 }
