@@ -78,6 +78,10 @@ class FrozenNorm:
         there = bool(scale.isfinite().all()) and equal_but_for_rounding(parts * size, own)
         return cls(scale * size, centred, shift) if there else None
 
+    def of_part(self, vectors: torch.Tensor) -> torch.Tensor:
+        """[row, model] what the norm makes of a part of its input; the parts' sum lacks `shift`."""
+        return self.gain * (vectors - vectors.mean(-1, keepdim=True) * self.centred)
+
     def back(self, direction: torch.Tensor) -> torch.Tensor:
         """[row, model] the direction before the norm that corresponds to this one after it."""
         before = direction * self.gain

@@ -1,0 +1,275 @@
+"""Splits the queries and keys of one layer into what each earlier part of the network wrote.
+
+A pass is cut where something is written into the residual stream: at embeddings, at the output
+projections of attention, and at feed-forward layers. A norm keeps the scale that the whole stream
+had, see `FrozenNorm`. All that is left between a cut and a query is linear (Elhage et al. 2021),
+whether norms stand before or behind a layer. So one gradient gives the share of every part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.errors import ModelError
+from headscope.experiments.circuits.readout import FrozenNorm
+from headscope.experiments.importance.gradients import frozen
+from headscope.model.attention import AttentionCall, visible
+from headscope.model.batch import Batch
+from headscope.model.families.sites import Site, find_sites
+from headscope.model.instrument import Instrument
+from headscope.model.linears import is_map, rounding, used_matrix
+from headscope.model.model import Model, evaluating, run_network
+
+TOLERANCE = 1e-4  # of the sum of all sizes, in float32: what parts may miss of the whole
+BIASES = "biases"
+EMBEDDINGS = {"pos": "position embedding", "wpe": "position embedding", "type": "type embedding"}
+
+
+class _ReachedError(Exception):
+    """The layer's queries and keys are there: the rest of the pass is not needed."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A tensor on the way to queries and keys, and the parts that were added there.
+
+    names   of the parts
+    tensor  [example, token, …] in the graph
+    share   from a gradient by the tensor, and the tokens that it is not 0 at, to [example, part]
+    """
+
+    names: list[str]
+    tensor: torch.Tensor
+    share: Callable[[torch.Tensor, slice], torch.Tensor]
+
+
+class SplitLayer:
+    """Queries and keys of one layer for a batch, and the parts of the network before it.
+
+    queries, keys  [example, head, token, dim]  rotated and normed, as they meet; keys of a group
+                   stand once for each of its heads
+    attention      [example, head, query, key]
+    seen           [example or 1, query, key]  True where a query may attend to a key
+    scaling        what q · k is multiplied by
+    parts          names: embeddings, heads and feed-forward layers in order, then all biases
+    """
+
+    def __init__(self, call: AttentionCall, pieces: list[_Piece]) -> None:
+        self.queries, self.keys, self.scaling = call.query, call.keys, float(call.scaling)
+        self.attention = call.attention.detach()
+        self.seen = visible(call.mask, self.attention)[:, 0]
+        self.softcap, self.position_bias = call.options.get("softcap"), call.position_bias
+        self.path = call.site.path
+        total = self.queries.sum() + self.keys.sum()
+        grads = torch.autograd.grad(
+            total, [one.tensor for one in pieces], retain_graph=True, allow_unused=True
+        )
+        self.pieces = [one for one, grad in zip(pieces, grads, strict=True) if grad is not None]
+        names = dict.fromkeys(name for one in self.pieces for name in one.names if name != BIASES)
+        self.parts = [*names, BIASES]
+
+    def scores(self, head: int) -> torch.Tensor:
+        """[example, query, key] float64: the head's scores as the network has them."""
+        queries, keys = self.queries[:, head].detach(), self.keys[:, head].detach()
+        return queries.double() @ keys.double().transpose(1, 2) * self.scaling
+
+    def shares(
+        self, vectors: torch.Tensor, weights: torch.Tensor, at: slice = slice(None)
+    ) -> torch.Tensor:
+        """The share of each part in Σ vectors · weights.
+
+        vectors  [example, token, dim] queries or keys of a head, in the graph
+        weights  [example, token, dim] 0 outside of `at`
+        at       tokens
+        returns  [example, part] float64, on the host
+        raises   ModelError where the shares do not sum to the whole
+        """
+        tensors = [one.tensor for one in self.pieces]
+        grads = torch.autograd.grad(
+            vectors, tensors, weights, retain_graph=True, allow_unused=True
+        )
+        out = torch.zeros(len(vectors), len(self.parts), dtype=torch.float64)
+        places = {name: place for place, name in enumerate(self.parts)}
+        for piece, grad in zip(self.pieces, grads, strict=True):
+            if grad is not None:
+                share = piece.share(grad, at).double().cpu()
+                out.index_add_(1, torch.tensor([places[name] for name in piece.names]), share)
+        whole = (vectors.detach().double() * weights.double()).sum((1, 2)).cpu()
+        allowed = TOLERANCE if vectors.dtype.itemsize >= 4 else rounding(vectors.dtype)
+        miss = (out.sum(1) - whole).abs()
+        if not bool((miss <= allowed * out.abs().sum(1)).all()):
+            raise _unlike(
+                self.path,
+                f"the parts of its queries and keys differ from these by {float(miss.max()):.1e}",
+            )
+        return out
+
+
+def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
+    """Queries and keys of a layer, by its place among those that attend, with their parts.
+
+    raises  ModelError for a family whose queries are not known, or whose layers write in a way that
+            is not known
+    """
+    cut = _Cut(model, layer, len(batch.lengths))
+    network = model.network
+    with (
+        torch.enable_grad(),
+        evaluating(network),
+        frozen(network),
+        cut.watching(),
+        Instrument(network, interventions=[cut.reach]),
+        suppress(_ReachedError),
+    ):
+        run_network(network, *batch.inputs)
+    if cut.call is None or not cut.pieces:
+        raise _unlike(type(network).__name__, "its queries and keys are not seen")
+    if not (cut.call.query.requires_grad and cut.call.key.requires_grad):
+        raise _unlike(cut.call.site.path, "its queries and keys do not follow from its stream")
+    return SplitLayer(cut.call, cut.pieces)
+
+
+class _Cut:
+    """Hooks that cut a pass into parts, up to one layer."""
+
+    def __init__(self, model: Model, layer: int, examples: int) -> None:
+        self.model, self.layer, self.examples = model, layer, examples
+        self.stack, self.names = model.shape.stack, model.shape.names
+        sites = find_sites(model.network)
+        self.sites = {
+            site.projection: site
+            for site in sites
+            if site.projection is not None and site.stack in (self.stack, "cross")
+        }
+        self.blocks = [
+            site.block for site in sites if site.stack == self.stack and site.block is not None
+        ]
+        self.inside = {part for block in self.blocks for part in block.modules()}
+        self.attention = {part for site in sites for part in site.attention.modules()}
+        self.now = -1  # place of the layer that runs
+        self.pieces: list[_Piece] = []
+        self.call: AttentionCall | None = None
+
+    def watching(self) -> ExitStack:
+        """A context in which the pass is cut."""
+        stack = ExitStack()
+        for block in dict.fromkeys(self.blocks):
+            stack.callback(block.register_forward_pre_hook(self._begin).remove)
+        for path, module in self.model.network.named_modules():
+            if not any(module.children()) or module in self.sites or _multiplies(module):
+                hook = module.register_forward_hook(partial(self._passed, path))
+                stack.callback(hook.remove)
+        return stack
+
+    def reach(self, call: AttentionCall) -> None:
+        """Ends the pass at the attention of the layer."""
+        if (call.site.stack, call.layer) == (self.stack, self.layer):
+            self.call = call
+            raise _ReachedError
+
+    def _begin(self, _block: Any, _args: Any) -> None:
+        self.now += 1
+
+    def _passed(self, path: str, module: nn.Module, args: Any, output: Any) -> Any:
+        """What takes the place of a module's output; None: it stays."""
+        if not isinstance(output, torch.Tensor):
+            return None
+        if module in self.sites and module in self.inside:
+            return self._wrote_heads(self.sites[module], module, args[0], output)
+        if _multiplies(module):
+            within = module in self.attention
+            if within and self.now < self.layer:
+                return None  # its output projection is cut
+            if within or (self.now < 0 and is_map(module)):  # to queries, or behind embeddings
+                _, bias = (used_matrix(module) if is_map(module) else None) or (None, None)
+                self._add_bias(output, bias)
+                return None
+            return self._wrote(self._named(path, module), output)
+        if args and isinstance(args[0], torch.Tensor) and args[0].shape == output.shape:
+            return self._normed(module, args[0], output)
+        return None
+
+    def _wrote_heads(
+        self, site: Site, module: nn.Module, mixed: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        if site.stack != self.stack:
+            return self._wrote(f"cross-attention {self.names.layer(self.now)}", output)
+        projection = site.output_projection
+        if projection is None:
+            raise _unlike(site.path, f"its output projection {type(module).__name__} is unknown")
+        cut, weight = self._cut(output), projection.weight
+        heads = mixed.detach().reshape(self.examples, -1, *weight.shape[:2])
+
+        def share(grad: torch.Tensor, at: slice) -> torch.Tensor:
+            back = grad.reshape(self.examples, -1, grad.shape[-1])[:, at].to(weight.dtype)
+            reads = torch.einsum("btm,hdm->bthd", back, weight)
+            return (heads[:, at] * reads).sum((1, 3))  # [example, head]
+
+        names = [self.names.head(self.now, head) for head in range(len(weight))]
+        self.pieces.append(_Piece(names, cut, share))
+        self._add_bias(cut, projection.bias)
+        return cut
+
+    def _wrote(self, name: str, output: torch.Tensor) -> torch.Tensor:
+        cut = self._cut(output)
+        self.pieces.append(_Piece([name], cut, self._share(cut.detach())))
+        return cut
+
+    def _named(self, path: str, module: nn.Module) -> str:
+        if module in self.inside:
+            return f"MLP {self.names.layer(self.now)}"
+        if not isinstance(module, nn.Embedding):
+            return path
+        own = path.rpartition(".")[2]
+        return next((name for part, name in EMBEDDINGS.items() if part in own), "token embedding")
+
+    def _normed(self, module: nn.Module, inputs: torch.Tensor, output: torch.Tensor) -> Any:
+        if not inputs.requires_grad or inputs.data_ptr() == output.data_ptr():
+            return None  # nothing is on its way, or nothing is done
+        rows, answer = inputs.flatten(0, -2), output.detach().flatten(0, -2)
+        with torch.no_grad():
+            norm = FrozenNorm.of(module, rows.detach(), answer)
+        if norm is None:
+            return None
+        part = norm.of_part(rows).view_as(output).to(output.dtype)
+        through = output.detach() + (part - part.detach())  # the value is the network's own
+        self._add_bias(through, norm.shift)
+        return through
+
+    def _cut(self, output: torch.Tensor) -> torch.Tensor:
+        """[example, …] the output, from which no gradient goes on."""
+        cut = output.detach()
+        if output.shape[0] == 1 != self.examples:  # position embeddings are the same for all
+            cut = cut.expand(self.examples, *cut.shape[1:])
+        return cut.clone().requires_grad_()
+
+    def _add_bias(self, output: torch.Tensor, bias: torch.Tensor | None) -> None:
+        if bias is not None and output.requires_grad:
+            self.pieces.append(_Piece([BIASES], output, self._share(bias.detach())))
+
+    def _share(self, value: torch.Tensor) -> Callable[[torch.Tensor, slice], torch.Tensor]:
+        def share(grad: torch.Tensor, _at: slice) -> torch.Tensor:
+            wide = torch.promote_types(grad.dtype, torch.float32)
+            worth = grad.to(wide) * value.to(grad.device, wide)
+            return worth.reshape(self.examples, -1).sum(1, keepdim=True)
+
+        return share
+
+
+def _multiplies(module: nn.Module) -> bool:
+    """Whether a module has a matrix of its own: experts have theirs in one tensor."""
+    return is_map(module) or any(one.ndim > 1 for one in module.parameters(recurse=False))
+
+
+def _unlike(path: str, reason: str) -> ModelError:
+    return ModelError(
+        f"{path}: {reason}: what wrote its scores is unknown for this family; wanted layers that "
+        "add attention and feed-forward layers to a residual stream, and norms of known form"
+    )
