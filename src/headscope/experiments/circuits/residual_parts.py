@@ -92,9 +92,7 @@ class SplitLayer:
         raises   ModelError where the shares do not sum to the whole
         """
         tensors = [one.tensor for one in self.pieces]
-        grads = torch.autograd.grad(
-            vectors, tensors, weights, retain_graph=True, allow_unused=True
-        )
+        grads = torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
         out = torch.zeros(len(vectors), len(self.parts), dtype=torch.float64)
         places = {name: place for place, name in enumerate(self.parts)}
         for piece, grad in zip(self.pieces, grads, strict=True):
@@ -184,16 +182,20 @@ class _Cut:
         if module in self.sites and module in self.inside:
             return self._wrote_heads(self.sites[module], module, args[0], output)
         if _multiplies(module):
-            within = module in self.attention
-            if within and self.now < self.layer:
-                return None  # its output projection is cut
-            if within or (self.now < 0 and is_map(module)):  # to queries, or behind embeddings
-                _, bias = (used_matrix(module) if is_map(module) else None) or (None, None)
-                self._add_bias(output, bias)
-                return None
-            return self._wrote(self._named(path, module), output)
+            return self._multiplied(path, module, output)
         if args and isinstance(args[0], torch.Tensor) and args[0].shape == output.shape:
             return self._normed(module, args[0], output)
+        return None
+
+    def _multiplied(self, path: str, module: nn.Module, output: torch.Tensor) -> Any:
+        within = module in self.attention
+        if within and self.now < self.layer:
+            return None  # its output projection is cut
+        if not within and (self.now >= 0 or not is_map(module)):
+            return self._wrote(self._named(path, module), output)
+        # On the way to queries and keys, or from embeddings to the first layer.
+        _, bias = (used_matrix(module) if is_map(module) else None) or (None, None)
+        self._add_bias(output, bias)
         return None
 
     def _wrote_heads(

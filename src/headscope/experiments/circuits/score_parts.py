@@ -30,7 +30,7 @@ from headscope.experiments.circuits.direct_logits import share_over
 from headscope.experiments.circuits.made_inputs import Repeats, example_of, repeats
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS
 from headscope.experiments.circuits.residual_parts import SplitLayer, split_layer
-from headscope.model.batch import Batch, to_float64
+from headscope.model.batch import to_float64
 from headscope.model.language_model import LanguageModel, ModelLike
 from headscope.model.model import Model, load
 from headscope.model.request import BATCH_TOKENS
@@ -68,9 +68,8 @@ def score_parts(model: ModelLike, text: Text, head: str | Head, query: int, key:
     own = _loaded(model)
     example, (layer, number) = _example(own, text, "text"), _head(own, head)
     ((i, j),) = _within(len(example), [(query, key)])
-    batch = own.batch([example])
-    split = split_layer(own, batch, layer)
-    target, others = _weights(split, batch, [[(i, j)]])
+    split = split_layer(own, own.batch([example]), layer)
+    target, others = _weights(split, [[(i, j)]])
     values = {name: side[0] for name, side in _sides(split, number, target, others).items()}
     scores = split.scores(number)
     queries = _vectors(split, split.queries[:, number], i)
@@ -131,10 +130,9 @@ def mean_score_parts(
     rows: list[tuple[int, dict[str, Float64]]] = []
     parts: list[str] = []
     for at in batches(examples, budget=batch_tokens):
-        batch = own.batch([examples[one] for one in at])
-        split = split_layer(own, batch, layer)
+        split = split_layer(own, own.batch([examples[one] for one in at]), layer)
         parts = split.parts
-        target, others = _weights(split, batch, [places[one] for one in at])
+        target, others = _weights(split, [places[one] for one in at])
         sides = _sides(split, number, target, others)
         rows += [(one, {name: sides[name][row] for name in SIDES}) for row, one in enumerate(at)]
     values = [row for _, row in sorted(rows, key=lambda one: one[0])]
@@ -185,7 +183,7 @@ def _example(model: Model, text: Text, name: str) -> Example:
         return encoded(model, text, None)
     embeddings: Any = model.network.get_input_embeddings()
     ids, most = np.asarray(text), embeddings.num_embeddings
-    if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu" or not (0 <= ids).all():
+    if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu" or not (ids >= 0).all():
         raise InputError(f"found {text!r:.80} as a text; wanted a text, or the ids of its tokens")
     if ids.max() >= most or len(ids) > model.limit:
         raise InputError(
@@ -233,16 +231,14 @@ def _targets(made: Repeats, example: Example, kind: str) -> list[tuple[int, int]
     return list(zip(queries.tolist(), keys[kind].tolist(), strict=True))
 
 
-def _weights(
-    split: SplitLayer, batch: Batch, pairs: Sequence[Places]
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _weights(split: SplitLayer, pairs: Sequence[Places]) -> tuple[torch.Tensor, torch.Tensor]:
     """[example, query, key] twice: how often each pair is meant; and less its other keys' mean.
 
     The latter is NaN where a query sees no other key.
 
     raises  InputError for a key that its query cannot see
     """
-    seen = split.seen & batch.mask[:, None]
+    seen = split.seen.expand(len(pairs), -1, -1)
     target = torch.zeros(seen.shape, dtype=split.queries.dtype, device=seen.device)
     for row, own in enumerate(pairs):
         for query, key in own:
