@@ -1,14 +1,16 @@
-"""Splits the queries and keys of one layer into what each earlier part of the network wrote.
+"""Splits what is linear in the residual stream into what each earlier part of the network wrote.
 
-A pass is cut where something is written into the residual stream: at embeddings, at the output
-projections of attention, and at feed-forward layers. A norm keeps the scale that the whole stream
-had, see `FrozenNorm`. All that is left between a cut and a query is linear (Elhage et al. 2021),
-whether norms stand before or behind a layer. So one gradient gives the share of every part.
+A pass is cut where something is written into the stream: at embeddings, at the output projections
+of attention, and at feed-forward layers. A norm keeps the scale that the whole stream had, see
+`FrozenNorm`. All that is left between a cut and a logit, or a query of a later layer, is linear
+(Elhage et al. 2021), whether norms stand before or behind a layer. So one gradient gives the share
+of every part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +30,9 @@ from headscope.model.linears import is_map, rounding, used_matrix
 from headscope.model.model import Model, evaluating, run_network
 
 TOLERANCE = 1e-4  # of the sum of all sizes, in float32: what parts may miss of the whole
-BIASES = "biases"
+MLP, BIASES = "MLP {}", "biases"
 EMBEDDINGS = {"pos": "position embedding", "wpe": "position embedding", "type": "type embedding"}
+_NUMBERED = re.compile(r"\.[0-9]+\.")
 
 
 class _ReachedError(Exception):
@@ -37,17 +40,67 @@ class _ReachedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """A tensor on the way to queries and keys, and the parts that were added there.
 
     names   of the parts
     tensor  [example, token, …] in the graph
     share   from a gradient by the tensor, and the tokens that it is not 0 at, to [example, part]
+    layer   whose heads these are, by its place; None: no heads
     """
 
     names: list[str]
     tensor: torch.Tensor
     share: Callable[[torch.Tensor, slice], torch.Tensor]
+    layer: int | None = None
+
+
+class Parts:
+    """The parts of a network that reach some tensor, and their shares of numbers linear in it.
+
+    names   embeddings, heads and feed-forward layers in order, then all biases
+    pieces  where they were added
+    """
+
+    def __init__(self, path: str, pieces: Sequence[Piece], reached: torch.Tensor) -> None:
+        self.path, self.pieces = path, list(pieces)
+        if not reached.requires_grad:
+            raise unlike(path, "it does not follow from the stream")
+        grads = self.gradients(reached, torch.ones_like(reached))
+        self.pieces = [one for one, grad in zip(pieces, grads, strict=True) if grad is not None]
+        names = dict.fromkeys(name for one in self.pieces for name in one.names if name != BIASES)
+        self.names = [*names, BIASES]
+
+    def gradients(
+        self, vectors: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        """The gradient of Σ vectors · weights by each piece; None where it does not reach them."""
+        tensors = [one.tensor for one in self.pieces]
+        return torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
+
+    def shares(
+        self, vectors: torch.Tensor, weights: torch.Tensor, at: slice = slice(None)
+    ) -> torch.Tensor:
+        """The share of each part in Σ vectors · weights.
+
+        vectors  [example, …] in the graph
+        weights  [example, …]
+        at       the tokens that these are of
+        returns  [example, part] float64, on the host
+        raises   ModelError where the shares do not sum to the whole
+        """
+        out = torch.zeros(len(vectors), len(self.names), dtype=torch.float64)
+        places = {name: place for place, name in enumerate(self.names)}
+        for piece, grad in zip(self.pieces, self.gradients(vectors, weights), strict=True):
+            if grad is not None:
+                share = piece.share(grad, at).double().cpu()
+                out.index_add_(1, torch.tensor([places[name] for name in piece.names]), share)
+        whole = (vectors.detach().double() * weights.double()).flatten(1).sum(1).cpu()
+        allowed = TOLERANCE if vectors.dtype.itemsize >= 4 else rounding(vectors.dtype)
+        miss = (out.sum(1) - whole).abs()
+        if not bool((miss <= allowed * out.abs().sum(1)).all()):
+            raise unlike(self.path, f"its parts differ from the whole by {float(miss.max()):.1e}")
+        return out
 
 
 class SplitLayer:
@@ -58,56 +111,19 @@ class SplitLayer:
     attention      [example, head, query, key]
     seen           [example or 1, query, key]  True where a query may attend to a key
     scaling        what q · k is multiplied by
-    parts          names: embeddings, heads and feed-forward layers in order, then all biases
     """
 
-    def __init__(self, call: AttentionCall, pieces: list[_Piece]) -> None:
+    def __init__(self, call: AttentionCall, pieces: Sequence[Piece]) -> None:
         self.queries, self.keys, self.scaling = call.query, call.keys, float(call.scaling)
         self.attention = call.attention.detach()
         self.seen = visible(call.mask, self.attention)[:, 0]
         self.softcap, self.position_bias = call.options.get("softcap"), call.position_bias
-        self.path = call.site.path
-        total = self.queries.sum() + self.keys.sum()
-        grads = torch.autograd.grad(
-            total, [one.tensor for one in pieces], retain_graph=True, allow_unused=True
-        )
-        self.pieces = [one for one, grad in zip(pieces, grads, strict=True) if grad is not None]
-        names = dict.fromkeys(name for one in self.pieces for name in one.names if name != BIASES)
-        self.parts = [*names, BIASES]
+        self.parts = Parts(call.site.path, pieces, self.queries.sum() + self.keys.sum())
 
     def scores(self, head: int) -> torch.Tensor:
         """[example, query, key] float64: the head's scores as the network has them."""
         queries, keys = self.queries[:, head].detach(), self.keys[:, head].detach()
         return queries.double() @ keys.double().transpose(1, 2) * self.scaling
-
-    def shares(
-        self, vectors: torch.Tensor, weights: torch.Tensor, at: slice = slice(None)
-    ) -> torch.Tensor:
-        """The share of each part in Σ vectors · weights.
-
-        vectors  [example, token, dim] queries or keys of a head, in the graph
-        weights  [example, token, dim] 0 outside of `at`
-        at       tokens
-        returns  [example, part] float64, on the host
-        raises   ModelError where the shares do not sum to the whole
-        """
-        tensors = [one.tensor for one in self.pieces]
-        grads = torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
-        out = torch.zeros(len(vectors), len(self.parts), dtype=torch.float64)
-        places = {name: place for place, name in enumerate(self.parts)}
-        for piece, grad in zip(self.pieces, grads, strict=True):
-            if grad is not None:
-                share = piece.share(grad, at).double().cpu()
-                out.index_add_(1, torch.tensor([places[name] for name in piece.names]), share)
-        whole = (vectors.detach().double() * weights.double()).sum((1, 2)).cpu()
-        allowed = TOLERANCE if vectors.dtype.itemsize >= 4 else rounding(vectors.dtype)
-        miss = (out.sum(1) - whole).abs()
-        if not bool((miss <= allowed * out.abs().sum(1)).all()):
-            raise _unlike(
-                self.path,
-                f"the parts of its queries and keys differ from these by {float(miss.max()):.1e}",
-            )
-        return out
 
 
 def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
@@ -116,7 +132,7 @@ def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
     raises  ModelError for a family whose queries are not known, or whose layers write in a way that
             is not known
     """
-    cut = _Cut(model, layer, len(batch.lengths))
+    cut = Cut(model, len(batch.lengths), layer)
     network = model.network
     with (
         torch.enable_grad(),
@@ -128,16 +144,20 @@ def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
     ):
         run_network(network, *batch.inputs)
     if cut.call is None or not cut.pieces:
-        raise _unlike(type(network).__name__, "its queries and keys are not seen")
-    if not (cut.call.query.requires_grad and cut.call.key.requires_grad):
-        raise _unlike(cut.call.site.path, "its queries and keys do not follow from its stream")
+        raise unlike(type(network).__name__, "its queries and keys are not seen")
     return SplitLayer(cut.call, cut.pieces)
 
 
-class _Cut:
-    """Hooks that cut a pass into parts, up to one layer."""
+class Cut:
+    """Hooks that cut a pass into parts, up to the attention of one layer, or to its end.
 
-    def __init__(self, model: Model, layer: int, examples: int) -> None:
+    model     which runs
+    examples  of the batch
+    layer     by its place; None: to the end
+    pieces    what was added, in order
+    """
+
+    def __init__(self, model: Model, examples: int, layer: int | None = None) -> None:
         self.model, self.layer, self.examples = model, layer, examples
         self.stack, self.names = model.shape.stack, model.shape.names
         sites = find_sites(model.network)
@@ -152,7 +172,7 @@ class _Cut:
         self.inside = {part for block in self.blocks for part in block.modules()}
         self.attention = {part for site in sites for part in site.attention.modules()}
         self.now = -1  # place of the layer that runs
-        self.pieces: list[_Piece] = []
+        self.pieces = list[Piece]()
         self.call: AttentionCall | None = None
 
     def watching(self) -> ExitStack:
@@ -189,11 +209,11 @@ class _Cut:
 
     def _multiplied(self, path: str, module: nn.Module, output: torch.Tensor) -> Any:
         within = module in self.attention
-        if within and self.now < self.layer:
-            return None  # its output projection is cut
-        if not within and (self.now >= 0 or not is_map(module)):
+        if within and self.now != self.layer:
+            return output.detach()  # its output projection is cut
+        if not within and (_NUMBERED.search(path) or not is_map(module)):
             return self._wrote(self._named(path, module), output)
-        # On the way to queries and keys, or from embeddings to the first layer.
+        # On the way to queries and keys, to the first layer, or behind the last one.
         _, bias = (used_matrix(module) if is_map(module) else None) or (None, None)
         self._add_bias(output, bias)
         return None
@@ -205,7 +225,7 @@ class _Cut:
             return self._wrote(f"cross-attention {self.names.layer(self.now)}", output)
         projection = site.output_projection
         if projection is None:
-            raise _unlike(site.path, f"its output projection {type(module).__name__} is unknown")
+            raise unlike(site.path, f"its output projection {type(module).__name__} is unknown")
         cut, weight = self._cut(output), projection.weight
         heads = mixed.detach().reshape(self.examples, -1, *weight.shape[:2])
 
@@ -215,18 +235,18 @@ class _Cut:
             return (heads[:, at] * reads).sum((1, 3))  # [example, head]
 
         names = [self.names.head(self.now, head) for head in range(len(weight))]
-        self.pieces.append(_Piece(names, cut, share))
+        self.pieces.append(Piece(names, cut, share, self.now))
         self._add_bias(cut, projection.bias)
         return cut
 
     def _wrote(self, name: str, output: torch.Tensor) -> torch.Tensor:
         cut = self._cut(output)
-        self.pieces.append(_Piece([name], cut, self._share(cut.detach())))
+        self.pieces.append(Piece([name], cut, self._share(cut.detach())))
         return cut
 
     def _named(self, path: str, module: nn.Module) -> str:
         if module in self.inside:
-            return f"MLP {self.names.layer(self.now)}"
+            return MLP.format(self.names.layer(self.now))
         if not isinstance(module, nn.Embedding):
             return path
         own = path.rpartition(".")[2]
@@ -254,7 +274,7 @@ class _Cut:
 
     def _add_bias(self, output: torch.Tensor, bias: torch.Tensor | None) -> None:
         if bias is not None and output.requires_grad:
-            self.pieces.append(_Piece([BIASES], output, self._share(bias.detach())))
+            self.pieces.append(Piece([BIASES], output, self._share(bias.detach())))
 
     def _share(self, value: torch.Tensor) -> Callable[[torch.Tensor, slice], torch.Tensor]:
         def share(grad: torch.Tensor, _at: slice) -> torch.Tensor:
@@ -270,8 +290,9 @@ def _multiplies(module: nn.Module) -> bool:
     return is_map(module) or any(one.ndim > 1 for one in module.parameters(recurse=False))
 
 
-def _unlike(path: str, reason: str) -> ModelError:
+def unlike(path: str, reason: str) -> ModelError:
+    """The error for a network whose parts cannot be told apart; `path`: where in it."""
     return ModelError(
-        f"{path}: {reason}: what wrote its scores is unknown for this family; wanted layers that "
+        f"{path}: {reason}: what its parts write is unknown for this family; wanted layers that "
         "add attention and feed-forward layers to a residual stream, and norms of known form"
     )

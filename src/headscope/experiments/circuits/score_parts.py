@@ -87,7 +87,7 @@ def score_parts(model: ModelLike, text: Text, head: str | Head, query: int, key:
     tokens, names = own.tokens(example.input_ids), own.shape.names
     bias = split.position_bias
     return labelled(
-        variables, coords=dict.fromkeys(("part", "query_part", "key_part"), split.parts)
+        variables, coords=dict.fromkeys(("part", "query_part", "key_part"), split.parts.names)
     ).assign_attrs(
         head=names.head(layer, number),
         query=i,
@@ -131,7 +131,7 @@ def mean_score_parts(
     parts: list[str] = []
     for at in batches(examples, budget=batch_tokens):
         split = split_layer(own, own.batch([examples[one] for one in at]), layer)
-        parts = split.parts
+        parts = split.parts.names
         target, others = _weights(split, [places[one] for one in at])
         sides = _sides(split, number, target, others)
         rows += [(one, {name: sides[name][row] for name in SIDES}) for row, one in enumerate(at)]
@@ -266,7 +266,7 @@ def _sides(
         scaled, alone = weights.nan_to_num() * split.scaling, weights.isnan().flatten(1).any(1)
         back = scaled @ keys.detach(), scaled.transpose(1, 2) @ queries.detach()
         for side, vectors, weight in zip(("query", "key"), (queries, keys), back, strict=True):
-            shares = split.shares(vectors, weight)
+            shares = split.parts.shares(vectors, weight)
             shares[alone.cpu()] = torch.nan
             sides[f"{side}_{kind}"] = to_float64(shares)
     return sides
@@ -278,5 +278,5 @@ def _vectors(split: SplitLayer, vectors: torch.Tensor, at: int) -> Float64:
     for dim in range(vectors.shape[-1]):
         weights = torch.zeros_like(vectors)
         weights[0, at, dim] = 1
-        rows.append(split.shares(vectors, weights, slice(at, at + 1))[0])
+        rows.append(split.parts.shares(vectors, weights, slice(at, at + 1))[0])
     return to_float64(torch.stack(rows, 1))
