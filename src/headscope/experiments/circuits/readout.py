@@ -23,7 +23,7 @@ from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.language_model import LanguageModel, TokenLoss
-from headscope.model.linears import equal_but_for_rounding, used_matrix
+from headscope.model.linears import equal_but_for_rounding
 from headscope.model.placement import held
 
 _LARGE = 1e3  # probes of this size make a norm's ε too small to matter
@@ -78,10 +78,6 @@ class FrozenNorm:
         there = bool(scale.isfinite().all()) and equal_but_for_rounding(parts * size, own)
         return cls(scale * size, centred, shift) if there else None
 
-    def of_part(self, vectors: torch.Tensor) -> torch.Tensor:
-        """[row, model] what the norm makes of a part of its input; the parts' sum lacks `shift`."""
-        return self.gain * (vectors - vectors.mean(-1, keepdim=True) * self.centred)
-
     def back(self, direction: torch.Tensor) -> torch.Tensor:
         """[row, model] the direction before the norm that corresponds to this one after it."""
         before = direction * self.gain
@@ -130,51 +126,6 @@ class Readout:
         return next(
             (m for m, _, out in reversed(self._seen) if equal_but_for_rounding(out, self.inputs)),
             None,
-        )
-
-    def directions(
-        self,
-        final: torch.Tensor,
-        places: tuple[torch.Tensor, torch.Tensor],
-        right: Sequence[Ints],
-        wrong: Sequence[Ints],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The direction of the residual stream that is the logit difference, and its constant.
-
-        final    [row, model] the residual stream after the last layer, at the asked places
-        places   rows and columns of these in the batch
-        returns  [row, model] and [row]: what β of the norm and the head's bias add
-        raises   ModelError where something else than a norm stands before the head
-        """
-        matrix, bias = used_matrix(self.head) or (None, None)
-        if matrix is None:
-            raise ModelError(
-                f"the language-model head of {type(self.network).__name__} is no linear map; "
-                "wanted one: the writes of heads into the logits are unknown for this model"
-            )
-        wide = torch.promote_types(final.dtype, torch.float32)
-        first, second = (
-            torch.stack([matrix[:, ids].mean(1, dtype=wide) for ids in side])  # [row, model]
-            for side in (right, wrong)
-        )
-        ahead = first - second
-        constant = torch.zeros(len(ahead), dtype=wide, device=final.device)
-        if bias is not None:
-            first, second = (
-                torch.stack([bias[ids].to(wide).mean() for ids in side]) for side in (right, wrong)
-            )
-            constant += first - second
-        if equal_but_for_rounding(final, self.inputs):
-            return ahead, constant
-        for module, inputs, answer in reversed(self._seen):
-            if inputs.ndim == 3 and equal_but_for_rounding(answer[places], self.inputs):
-                norm = FrozenNorm.of(module, inputs[places], answer[places])
-                if norm is not None and equal_but_for_rounding(inputs[places], final):
-                    return norm.back(ahead), constant + ahead @ norm.shift
-        raise ModelError(
-            f"{type(self.network).__name__} has a module between its last layer and its "
-            "language-model head that is no LayerNorm or RMSNorm: the writes of heads into the "
-            "logits are unknown for this model"
         )
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -63,11 +63,9 @@ class Parts:
     """
 
     def __init__(self, path: str, pieces: Sequence[Piece], reached: torch.Tensor) -> None:
-        self.path, self.pieces = path, list(pieces)
-        if not reached.requires_grad:
+        self.path, self.pieces = path, _reaching(pieces, reached)
+        if not self.pieces:
             raise unlike(path, "it does not follow from the stream")
-        grads = self.gradients(reached, torch.ones_like(reached))
-        self.pieces = [one for one, grad in zip(pieces, grads, strict=True) if grad is not None]
         names = dict.fromkeys(name for one in self.pieces for name in one.names if name != BIASES)
         self.names = [*names, BIASES]
 
@@ -75,8 +73,7 @@ class Parts:
         self, vectors: torch.Tensor, weights: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         """The gradient of Σ vectors · weights by each piece; None where it does not reach them."""
-        tensors = [one.tensor for one in self.pieces]
-        return torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
+        return _gradients(self.pieces, vectors, weights)
 
     def shares(
         self, vectors: torch.Tensor, weights: torch.Tensor, at: slice = slice(None)
@@ -101,6 +98,41 @@ class Parts:
         if not bool((miss <= allowed * out.abs().sum(1)).all()):
             raise unlike(self.path, f"its parts differ from the whole by {float(miss.max()):.1e}")
         return out
+
+
+def _gradients(
+    pieces: Sequence[Piece], vectors: torch.Tensor, weights: torch.Tensor
+) -> tuple[torch.Tensor | None, ...]:
+    tensors = [one.tensor for one in pieces]
+    return torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
+
+
+def _reaching(pieces: Sequence[Piece], tensor: torch.Tensor) -> list[Piece]:
+    """The pieces that the tensor depends on: of a feed-forward layer only what it writes."""
+    if not (pieces and tensor.requires_grad):
+        return []
+    grads = _gradients(pieces, tensor, torch.ones_like(tensor))
+    return [one for one, grad in zip(pieces, grads, strict=True) if grad is not None]
+
+
+class _Through(torch.autograd.Function):
+    """A norm with the network's own output, and the gradient of a frozen norm: of its input, and
+    of its shift by example.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: torch.Tensor, bias: torch.Tensor, *rest: Any) -> torch.Tensor:
+        output: torch.Tensor = rest[0]
+        ctx.norm, ctx.kind, ctx.examples = rest[1], inputs.dtype, len(bias)
+        return output.view_as(output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        (grad,) = gradients
+        norm: FrozenNorm = ctx.norm()
+        back = norm.back(grad.flatten(0, -2)).view_as(grad)
+        shift = (grad * norm.shift).reshape(ctx.examples, -1).sum(1)
+        return back.to(ctx.kind), shift.to(ctx.kind), None, None
 
 
 class SplitLayer:
@@ -142,7 +174,7 @@ def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
         Instrument(network, interventions=[cut.reach]),
         suppress(_ReachedError),
     ):
-        run_network(network, *batch.inputs)
+        run_network(network, *batch.inputs, keep=False)
     if cut.call is None or not cut.pieces:
         raise unlike(type(network).__name__, "its queries and keys are not seen")
     return SplitLayer(cut.call, cut.pieces)
@@ -172,14 +204,14 @@ class Cut:
         self.inside = {part for block in self.blocks for part in block.modules()}
         self.attention = {part for site in sites for part in site.attention.modules()}
         self.now = -1  # place of the layer that runs
-        self.pieces = list[Piece]()
+        self.pieces, self.kept = list[Piece](), 0
         self.call: AttentionCall | None = None
 
     def watching(self) -> ExitStack:
         """A context in which the pass is cut."""
         stack = ExitStack()
         for block in dict.fromkeys(self.blocks):
-            stack.callback(block.register_forward_pre_hook(self._begin).remove)
+            stack.callback(block.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
         for path, module in self.model.network.named_modules():
             if not any(module.children()) or module in self.sites or _multiplies(module):
                 hook = module.register_forward_hook(partial(self._passed, path))
@@ -192,8 +224,10 @@ class Cut:
             self.call = call
             raise _ReachedError
 
-    def _begin(self, _block: Any, _args: Any) -> None:
-        self.now += 1
+    def _begin(self, _block: Any, args: Any, kwargs: Any) -> None:
+        stream = args[0] if args else kwargs["hidden_states"]
+        self.pieces[self.kept :] = _reaching(self.pieces[self.kept :], stream)  # others go
+        self.kept, self.now = len(self.pieces), self.now + 1
 
     def _passed(self, path: str, module: nn.Module, args: Any, output: Any) -> Any:
         """What takes the place of a module's output; None: it stays."""
@@ -204,7 +238,7 @@ class Cut:
         if _multiplies(module):
             return self._multiplied(path, module, output)
         if args and isinstance(args[0], torch.Tensor) and args[0].shape == output.shape:
-            return self._normed(module, args[0], output)
+            return self._normed(path, module, args[0], output)
         return None
 
     def _multiplied(self, path: str, module: nn.Module, output: torch.Tensor) -> Any:
@@ -252,25 +286,28 @@ class Cut:
         own = path.rpartition(".")[2]
         return next((name for part, name in EMBEDDINGS.items() if part in own), "token embedding")
 
-    def _normed(self, module: nn.Module, inputs: torch.Tensor, output: torch.Tensor) -> Any:
+    def _normed(self, path: str, module: nn.Module, inputs: torch.Tensor, output: Any) -> Any:
         if not inputs.requires_grad or inputs.data_ptr() == output.data_ptr():
             return None  # nothing is on its way, or nothing is done
-        rows, answer = inputs.flatten(0, -2), output.detach().flatten(0, -2)
-        with torch.no_grad():
-            norm = FrozenNorm.of(module, rows.detach(), answer)
-        if norm is None:
-            return None
-        part = norm.of_part(rows).view_as(output).to(output.dtype)
-        through = output.detach() + (part - part.detach())  # the value is the network's own
-        self._add_bias(through, norm.shift)
-        return through
+        flat = inputs.detach().flatten(0, -2), output.detach().flatten(0, -2)  # [row, model]
+
+        @cache
+        def norm() -> FrozenNorm:  # few of the norms are between a cut and what is split
+            frozen_norm = FrozenNorm.of(module, *flat)
+            if frozen_norm is None:
+                raise unlike(path, f"{type(module).__name__} is no LayerNorm or RMSNorm")
+            return frozen_norm
+
+        bias = inputs.new_zeros(self.examples, requires_grad=True)
+        self.pieces.append(Piece([BIASES], bias, lambda grad, _: grad[:, None]))
+        return _Through.apply(inputs, bias, output.detach(), norm)  # type: ignore[no-untyped-call]
 
     def _cut(self, output: torch.Tensor) -> torch.Tensor:
         """[example, …] the output, from which no gradient goes on."""
         cut = output.detach()
         if output.shape[0] == 1 != self.examples:  # position embeddings are the same for all
-            cut = cut.expand(self.examples, *cut.shape[1:])
-        return cut.clone().requires_grad_()
+            cut = cut.repeat(self.examples, *[1] * (cut.ndim - 1))
+        return cut.requires_grad_()
 
     def _add_bias(self, output: torch.Tensor, bias: torch.Tensor | None) -> None:
         if bias is not None and output.requires_grad:
