@@ -370,6 +370,13 @@ def test_a_stream_that_is_bent_between_layers_is_refused():
     assert split(model).attrs["score"]  # and nothing of it is left behind
 
 
+def test_what_is_no_norm_before_the_queries_is_refused_by_name():
+    model = model_of("Llama")
+    model.network.model.layers[LAYER].input_layernorm = torch.nn.Tanh()
+    with pytest.raises(ModelError, match="input_layernorm: Tanh is no LayerNorm or RMSNorm"):
+        split(model)
+
+
 def test_a_family_off_the_registry_is_refused():
     with pytest.raises(ModelError, match="outside transformers' registry"):
         split(model_of("MPNet"))

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.terms import ELHAGE
 from headscope.core.accumulators import REPLICATES, Float64, Ints
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled
@@ -37,7 +38,6 @@ from headscope.model.request import BATCH_TOKENS
 from headscope.model.variants import check
 from headscope.run.plan import encoded
 
-SOURCE = "Elhage et al. 2021"
 FROZEN = "norms, at the scale of the whole stream; attention and feed-forward layers before"
 SIDES = {
     "query_side": "score, by what wrote the query",
@@ -80,9 +80,9 @@ def score_parts(model: ModelLike, text: Text, head: str | Head, query: int, key:
             ("query_part", "key_part"),
             "score, by what wrote the query and what wrote the key",
             "1",
-            SOURCE,
+            ELHAGE,
         ),
-        **{name: Variable(values[name], ("part",), SIDES[name], "1", SOURCE) for name in SIDES},
+        **{name: Variable(values[name], ("part",), SIDES[name], "1", ELHAGE) for name in SIDES},
     }
     tokens, names = own.tokens(example.input_ids), own.shape.names
     bias = split.position_bias
@@ -145,14 +145,14 @@ def mean_score_parts(
             "a query sees no other key than its own target; wanted one with others to compare with"
         )
     variables = {
-        name: Variable(mean(values=one), ("part",), SIDES[name], "1", SOURCE)
+        name: Variable(mean(values=one), ("part",), SIDES[name], "1", ELHAGE)
         for name, one in sums.items()
     }
     for name, side, words in (
         ("score", "query_side", "score before the softmax"),
         ("contrast", "query_contrast", "score less the mean over the query's other keys"),
     ):
-        variables[name] = Variable(mean(values=sums[side].sum(1)), (), words, "1", SOURCE)
+        variables[name] = Variable(mean(values=sums[side].sum(1)), (), words, "1", ELHAGE)
     few = f"{len(items)} inputs: values without intervals; wanted {FEWEST_ITEMS} or more"
     return labelled(variables, coords={"part": parts}).assign_attrs(
         head=own.shape.names.head(layer, number),
@@ -162,6 +162,34 @@ def mean_score_parts(
         notes=few if len(items) < FEWEST_ITEMS else "",
         frozen=FROZEN,
     )
+
+
+def strongest_writers(
+    model: Model, example: Example, heads: Sequence[Head], *, count: int
+) -> list[tuple[int, list[list[tuple[str, float]]]]]:
+    """For each head: the token that the last token attends to most, and what sets its score apart.
+
+    returns  by head its position, and twice, for the query and for the key, the `count` parts of
+             largest size with their contrast; fewer where there are fewer parts. Nothing of a query
+             that sees one key
+    raises   ModelError as `score_parts`
+    """
+    writers, last = [], len(example) - 1
+    splits = {layer: split_layer(model, model.batch([example]), layer) for layer, _ in set(heads)}
+    for layer, head in heads:
+        split = splits[layer]
+        key = int(split.attention[0, head, last].argmax())
+        sides = _sides(split, head, *_weights(split, [[(last, key)]]))
+        ranked = []
+        for side in ("query_contrast", "key_contrast"):
+            parts = sorted(zip(split.parts.names, sides[side][0].tolist(), strict=True), key=_size)
+            ranked.append([(name, value) for name, value in parts if np.isfinite(value)][:count])
+        writers.append((key, ranked))
+    return writers
+
+
+def _size(part: tuple[str, float]) -> float:
+    return -abs(part[1])
 
 
 # --- which scores -----------------------------------------------------------------------------
