@@ -15,12 +15,14 @@ from headscope.experiments.circuits.made_inputs import repeats
 from headscope.model.model import Model
 from headscope.wired import wire
 from headscope.wired.decks import deck
-from model.families.tiny import FAMILIES, VOCABULARY
+from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY
 from reference.circuits import normed
 
 IDS = [5, 6, 7, 8, 9, 6, 7, 20, 31]
 LAYER, HEAD, QUERY, KEY = 1, 2, 6, 4  # the key in reach of windows of four tokens
 ENCODERS = ["BERT", "RoBERTa", "DistilBERT", "ALBERT", "ELECTRA", "ModernBERT", "OPT post-norm"]
+
+REFUSED = ["MPNet", "DeBERTa v2"]
 
 
 def named(name: str, made: Any) -> Model:
@@ -71,6 +73,15 @@ def test_the_parts_sum_to_the_score_less_others_that_the_networks_own_weights_te
     assert parts["part"].values[0] == "token embedding"
     assert {"MLP 1", "biases"} <= set(parts["part"].values)
     assert np.abs(parts["query_side"].sel(part=heads)).min() > 1e-6  # else nothing is tried
+
+
+@pytest.mark.parametrize("name", sorted({*FAMILIES, *UNLISTED} - {*ADDING, *ENCODERS, *REFUSED}))
+def test_the_parts_of_every_family_on_the_registry_sum_to_the_score(name):
+    made = {**FAMILIES, **UNLISTED}[name].build()
+    parts = hs.prompts.score_parts(named(name, made), IDS, (LAYER, HEAD), QUERY, KEY)
+    sizes = np.abs(parts["parts"]).sum().item()
+    assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], abs=1e-5 * sizes)
+    assert {"token embedding", "L1·H1", "L1·H4", "MLP 1"} <= set(parts["part"].values)
 
 
 @pytest.mark.parametrize("name", ["Llama", "GPT-2", "Gemma3", "BERT"])
@@ -377,9 +388,10 @@ def test_what_is_no_norm_before_the_queries_is_refused_by_name():
         split(model)
 
 
-def test_a_family_off_the_registry_is_refused():
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_family_off_the_registry_is_refused(name):
     with pytest.raises(ModelError, match="outside transformers' registry"):
-        split(model_of("MPNet"))
+        split(model_of(name))
 
 
 def test_the_network_is_left_as_it_was():

@@ -88,9 +88,7 @@ def prompt_views(
               one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost,
               lost_mean[prompt, layer, head] and rest[prompt, part] in logits; source, to_answer and
               attention[prompt, layer, head, token] of the last token; of followed heads their
-              units, path[prompt, sender, receiver, via] and gap[prompt] in logits; also
-              looked_at[prompt, sender] the last token's strongest key, and writer and
-              wrote[prompt, sender, side, place] the parts that set its score apart, where known
+              units, path[prompt, sender, receiver, via] and gap[prompt] in logits; and `_writers`
     raises    ModelError as `written` and `head_swaps`
     """
     encoded = every.part(slice(shown))
@@ -131,17 +129,21 @@ def prompt_views(
         path, gap = path_changes(model, encoded, followed, followed, batch_tokens=batch_tokens)
         units = np.array([layer * parts.heads.shape[2] + head for layer, head in followed])
         values |= {"followed": units, "path": path, "gap": gap}
-        with suppress(ModelError):  # of queries that are normed in a way of their own
-            values |= _writers(model, encoded, followed)
+        values |= _writers(model, encoded, followed)
     return _labelled(values).assign_attrs(prompts=encoded.kind, tidy=0)
 
 
 def _writers(model: LanguageModel, prompts: PromptSet, heads: Sequence[Head]) -> dict[str, Any]:
-    """Where each head looks from the last token, and what wrote the score: names count from 1."""
-    with counting_from(1):
-        by_prompt = [
-            strongest_writers(model.model, one, heads, count=WRITERS) for one in prompts.clean
-        ]
+    """Where each head looks from the last token, and what wrote the score: names count from 1.
+
+    returns  nothing for a family that norms its queries in a way of its own
+    """
+    by_prompt = []
+    with counting_from(1), suppress(ModelError):
+        for one in prompts.clean:
+            by_prompt.append(strongest_writers(model.model, one, heads, count=WRITERS))
+    if len(by_prompt) < len(prompts.clean):
+        return {}
     shape = (len(by_prompt), len(heads), 2, WRITERS)
     names, values = np.full(shape, "", dtype=object), np.full(shape, np.nan)
     for at in np.ndindex(*shape[:3]):

@@ -328,7 +328,7 @@ def _multiplies(module: nn.Module) -> bool:
 
 
 def unlike(path: str, reason: str) -> ModelError:
-    """The error for a network whose parts cannot be told apart; `path`: where in it."""
+    """The error for a network whose parts are unknown; `path`: where in it."""
     return ModelError(
         f"{path}: {reason}: what its parts write is unknown for this family; wanted layers that "
         "add attention and feed-forward layers to a residual stream, and norms of known form"
