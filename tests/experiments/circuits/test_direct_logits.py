@@ -42,6 +42,14 @@ def test_heads_mlps_embedding_and_biases_add_up_to_the_logit_difference(name):
     np.testing.assert_allclose([s.sum(-1) for s in told.sources], told.heads, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["GPT-2", "Llama", "Gemma2"])
+def test_in_half_precision_heads_write_the_same_but_for_its_rounding(name):
+    wanted, half = parts_of(decoder(name), pairs(7, 4))[0], decoder(name)
+    half.model.network.to(torch.bfloat16)
+    own, _ = parts_of(half, pairs(7, 4))
+    np.testing.assert_allclose(own.heads, wanted.heads, atol=0.05 * np.abs(wanted.heads).max())
+
+
 def written_by_hand(model, example, right, wrong):
     """[layer, head] from what W_O is given, and the norms' formulas; float64."""
     net, config = model.model.network, model.model.network.config

@@ -85,6 +85,16 @@ def test_the_parts_of_every_family_on_the_registry_sum_to_the_score(name):
 
 
 @pytest.mark.parametrize("name", ["Llama", "GPT-2", "Gemma3", "BERT"])
+def test_in_half_precision_the_parts_are_those_of_float32_but_for_its_rounding(name):
+    model, half = model_of(name), model_of(name)
+    wanted = split(model)["parts"]
+    half.network.to(torch.bfloat16)
+    own = split(half)["parts"]
+    assert own["query_part"].values.tolist() == wanted["query_part"].values.tolist()
+    np.testing.assert_allclose(own, wanted, atol=0.05 * np.abs(wanted).max().item())
+
+
+@pytest.mark.parametrize("name", ["Llama", "GPT-2", "Gemma3", "BERT"])
 def test_in_double_precision_they_sum_to_it_to_ten_digits(name):
     parts = split(model_of(name, exact=True))
     for total in (parts["parts"].sum(), parts["query_side"].sum(), parts["key_side"].sum()):

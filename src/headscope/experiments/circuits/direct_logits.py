@@ -283,9 +283,9 @@ def _parts(
             view = views[piece.layer]
             if view.values is None:
                 raise unlike(view.site.path, "its values are not seen")
-            back, weight = grad[rows, last], view.projection.weight
-            reads = torch.einsum("rm,hdm->rhd", back.to(weight.dtype), weight)
-            worth = torch.linalg.vecdot(view.values, reads[:, :, None].to(view.values.dtype))
+            back = grad[rows, last].to(view.values.dtype)
+            reads = torch.einsum("rm,hdm->rhd", back, view.projection.weight.to(back.dtype))
+            worth = torch.linalg.vecdot(view.values, reads[:, :, None])
             sources.append(view.attention[rows, :, last] * worth)  # [row, head, key]
             for name in piece.names:
                 shares.pop(name)

@@ -67,15 +67,17 @@ class FrozenNorm:
         width, wide = inputs.shape[-1], torch.promote_types(inputs.dtype, torch.float32)
         probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=inputs.device)
         probe[::2] *= -1  # about half of them: no number is near their mean
+        probe = probe.to(inputs.dtype).to(wide)
         shift = norm.forward(torch.zeros_like(inputs[0])).to(wide)
-        raw = norm.forward(probe.to(inputs)).to(wide)
-        centred = equal_but_for_rounding(norm.forward((probe + _LARGE).to(inputs)).to(wide), raw)
+        raw, moved = (norm.forward((probe + more).to(inputs)) for more in (0, _LARGE))
+        centred = equal_but_for_rounding(moved, raw)
         base = probe - probe.mean() * centred
         scale = (raw - shift) * base.square().mean().sqrt() / base  # [model] γ
         parts = scale * (inputs.to(wide) - inputs.to(wide).mean(-1, keepdim=True) * centred)
         own = answer.to(wide) - shift
         size = (own * parts).sum(-1, keepdim=True) / parts.square().sum(-1, keepdim=True)
-        there = bool(scale.isfinite().all()) and equal_but_for_rounding(parts * size, own)
+        there = bool(scale.isfinite().all())
+        there = there and equal_but_for_rounding(parts * size, own.to(answer.dtype))
         return cls(scale * size, centred, shift) if there else None
 
     def back(self, direction: torch.Tensor) -> torch.Tensor:

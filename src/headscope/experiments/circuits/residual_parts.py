@@ -26,6 +26,7 @@ from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import Site, find_sites
 from headscope.model.instrument import Instrument
+from headscope.model.layer import widened
 from headscope.model.linears import is_map, rounding, used_matrix
 from headscope.model.model import Model, evaluating, run_network
 
@@ -41,7 +42,7 @@ class _ReachedError(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """A tensor on the way to queries and keys, and the parts that were added there.
+    """A tensor on the way, and the parts that were added there.
 
     names   of the parts
     tensor  [example, token, …] in the graph
@@ -264,8 +265,8 @@ class Cut:
         heads = mixed.detach().reshape(self.examples, -1, *weight.shape[:2])
 
         def share(grad: torch.Tensor, at: slice) -> torch.Tensor:
-            back = grad.reshape(self.examples, -1, grad.shape[-1])[:, at].to(weight.dtype)
-            reads = torch.einsum("btm,hdm->bthd", back, weight)
+            back = widened(grad.reshape(self.examples, -1, grad.shape[-1])[:, at])
+            reads = torch.einsum("btm,hdm->bthd", back, weight.to(back.dtype))
             return (heads[:, at] * reads).sum((1, 3))  # [example, head]
 
         names = [self.names.head(self.now, head) for head in range(len(weight))]
@@ -315,8 +316,7 @@ class Cut:
 
     def _share(self, value: torch.Tensor) -> Callable[[torch.Tensor, slice], torch.Tensor]:
         def share(grad: torch.Tensor, _at: slice) -> torch.Tensor:
-            wide = torch.promote_types(grad.dtype, torch.float32)
-            worth = grad.to(wide) * value.to(grad.device, wide)
+            worth = widened(grad) * value.to(grad.device)
             return worth.reshape(self.examples, -1).sum(1, keepdim=True)
 
         return share
