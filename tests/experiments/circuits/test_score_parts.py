@@ -7,21 +7,33 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as T
 
 import headscope as hs
-from experiments.circuits.decoders import ADDING, network, words
+from experiments.alignment.made import SENTENCES, fast, network_of
+from experiments.circuits.decoders import ADDING, network, pairs, words
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.made_inputs import repeats
-from headscope.model.model import Model
+from headscope.model.language_model import LanguageModel
+from headscope.model.model import Model, load
 from headscope.wired import wire
 from headscope.wired.decks import deck
-from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY
+from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 from reference.circuits import normed
 
 IDS = [5, 6, 7, 8, 9, 6, 7, 20, 31]
 LAYER, HEAD, QUERY, KEY = 1, 2, 6, 4  # the key in reach of windows of four tokens
 ENCODERS = ["BERT", "RoBERTa", "DistilBERT", "ALBERT", "ELECTRA", "ModernBERT", "OPT post-norm"]
 
+SMALL = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    **dict.fromkeys(("bos_token_id", "eos_token_id"), 1),
+}
 REFUSED = ["MPNet", "DeBERTa v2"]
 
 
@@ -82,6 +94,31 @@ def test_the_parts_of_every_family_on_the_registry_sum_to_the_score(name):
     sizes = np.abs(parts["parts"]).sum().item()
     assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], abs=1e-5 * sizes)
     assert {"token embedding", "L1·H1", "L1·H4", "MLP 1"} <= set(parts["part"].values)
+
+
+@pytest.mark.parametrize("name", ["T5", "BART"])
+def test_of_a_decoder_beside_an_encoder_cross_attention_is_a_part(name):
+    model = load(network_of(name).double(), tokenizer=fast(), stack="decoder")
+    parts = hs.prompts.score_parts(model, SENTENCES[0][0], (1, 2), 4, 2)
+    assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], rel=1e-9)
+    assert np.abs(parts["query_side"].sel(part=["L1·H1", "cross-attention 1"])).min() > 1e-6
+    assert (parts.attrs["position_bias"] != 0) == (name == "T5")
+
+
+def test_layers_without_attention_are_parts_by_their_paths_and_experts_are_their_layer():
+    lfm = T.Lfm2Config(**SMALL, layer_types=["full_attention", "conv", "full_attention"])
+    model = named("LFM2", sharpened(T.Lfm2ForCausalLM(lfm)).eval())
+    parts = hs.prompts.score_parts(model, IDS, "L3·H1", QUERY, KEY)
+    own = ["MLP 1", "model.layers.1.conv.out_proj", "model.layers.1.feed_forward.w2", "biases"]
+    assert parts["part"].values[-4:].tolist() == own
+    assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], abs=1e-4)
+    with pytest.raises(ModelError, match=r"conv\.out_proj: it is no layer with attention"):
+        hs.prompts.direct_logits(LanguageModel(model, "causal"), pairs(5))
+    mixtral = T.MixtralConfig(**SMALL, num_local_experts=4)
+    model = named("Mixtral", sharpened(T.MixtralForCausalLM(mixtral)).eval())
+    parts = hs.prompts.score_parts(model, IDS, "L3·H1", QUERY, KEY)
+    assert parts["part"].values[-2:].tolist() == ["MLP 2", "biases"]
+    assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["Llama", "GPT-2", "Gemma3", "BERT"])

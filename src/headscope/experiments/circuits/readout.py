@@ -1,4 +1,4 @@
-"""The direction of the residual stream that is a logit difference, through the final norm.
+"""The output head of a decoder, the norm before it, and norms that are linear at a given scale.
 
 A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
 are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
@@ -9,7 +9,7 @@ Gemma and others need no table; it is then compared with its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, cast
@@ -86,49 +86,28 @@ class FrozenNorm:
         return before - before.mean(-1, keepdim=True) * self.centred
 
 
-class Readout:
-    """Records the inputs and outputs of a network's final norm and output head.
+def norm_before_head(
+    network: PreTrainedModel, blocks: Sequence[nn.Module], run: Callable[[], object]
+) -> nn.Module | None:
+    """The module whose output the output head reads; None where it reads that of a layer.
 
-    Open it as a context around a pass of which the head computes asked rows only; then:
-
-    inputs       [row, model] what the head was given at the asked places
-    logits       [row, vocabulary] what it gave; a final softcap comes after
+    blocks  the layers
+    run     runs the network once
     """
+    head, seen = output_head(network), list[tuple[nn.Module, torch.Tensor, torch.Tensor]]()
 
-    inputs: torch.Tensor
-    logits: torch.Tensor
+    def keep(module: nn.Module, args: Any, output: Any) -> None:
+        if args and torch.is_tensor(output) and (module is head or args[0].shape == output.shape):
+            seen.append((module, args[0].detach(), output.detach()))
 
-    def __init__(self, network: PreTrainedModel, blocks: Sequence[nn.Module]) -> None:
-        self.network = network
-        self.head = output_head(network)
-        inside = {module for block in blocks for module in block.modules()}
-        self.outside = [m for m in network.modules() if m not in inside and not any(m.children())]
-        self._seen: list[tuple[nn.Module, torch.Tensor, torch.Tensor]] = []
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Readout:
-        for module in self.outside:
-            hook = self._head if module is self.head else self._other
-            self._stack.callback(module.register_forward_hook(hook).remove)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _head(self, _module: Any, args: Any, output: torch.Tensor) -> None:
-        self.inputs, self.logits = args[0].detach(), output.detach()
-
-    def _other(self, module: nn.Module, args: Any, output: Any) -> None:
-        if args and isinstance(output, torch.Tensor) and args[0].shape == output.shape:
-            self._seen.append((module, args[0].detach(), output.detach()))
-
-    @property
-    def norm(self) -> nn.Module | None:
-        """The module whose output the head read, in a pass in which the head computed all rows."""
-        return next(
-            (m for m, _, out in reversed(self._seen) if equal_but_for_rounding(out, self.inputs)),
-            None,
-        )
+    inside = {module for block in blocks for module in block.modules()}
+    with ExitStack() as stack:
+        for module in network.modules():
+            if module not in inside and not any(module.children()):
+                stack.callback(module.register_forward_hook(keep).remove)
+        run()
+    read = next(inputs for module, inputs, _ in seen if module is head)
+    return next((m for m, _, out in reversed(seen) if equal_but_for_rounding(out, read)), None)
 
 
 def output_head(network: PreTrainedModel) -> nn.Module:
