@@ -11,7 +11,7 @@ from click.shell_completion import BashComplete
 
 from commands import PATIENCE
 from headscope.cli.main import group
-from headscope.experiments.circuits.prompts import MADE
+from headscope.experiments.circuits.made_prompts import MADE
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_faulty_file_of_settings_is_no_matter_while_a_word_is_completed(comple
     ("words", "offered"),
     [
         (["atlas", "demo", "--device", "c"], ["cpu", "cuda"]),
-        (["circuits", "demo-decoder", "--prompts", "i"], ["ioi"]),
+        (["circuits", "demo-decoder", "--prompts", "io"], ["ioi"]),
         (["atl"], ["atlas"]),
     ],
 )

@@ -232,6 +232,20 @@ SOURCES = {
         "https://www.neelnanda.io/mechanistic-interpretability/attribution-patching",
         "misc",
     ),
+    terms.HANNA: Source(
+        "Michael Hanna, Sandro Pezzelle, Yonatan Belinkov",
+        2024,
+        "Have Faith in Faithfulness: Going Beyond Circuit Overlap When Finding Model Mechanisms",
+        "COLM",
+        "https://arxiv.org/abs/2403.17806",
+    ),
+    terms.MUELLER: Source(
+        "Aaron Mueller, Atticus Geiger, Sarah Wiegreffe, and others",
+        2025,
+        "MIB: A Mechanistic Interpretability Benchmark",
+        "ICML",
+        "https://arxiv.org/abs/2504.13151",
+    ),
     terms.GOULD: Source(
         "Rhys Gould, Euan Ong, George Ogden, Arthur Conmy",
         2024,

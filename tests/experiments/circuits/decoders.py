@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 import transformers as T
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from torch import nn
 
-from headscope.experiments.circuits import prompts as P
+from headscope.experiments.circuits import made_prompts as M
 from headscope.experiments.circuits.prompts import Prompt
 from headscope.model.checkpoint import quietly
 from headscope.model.language_model import LanguageModel
@@ -105,12 +114,31 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1, common: int = 0) -> list[
 
 
 @cache
+def vocabulary() -> list[str]:
+    """Every word and sign of the made prompts."""
+    own = [value for name, value in vars(M).items() if name.isupper()]
+    texts = [one for one in own if isinstance(one, str)]
+    texts += [form for one in own if isinstance(one, tuple) for form in one]
+    texts += [f"{thing}s" for thing in M.THINGS.split()]
+    texts += ["The war lasted from the year to Q: A: Then she gave it to I met I see a The he she"]
+    texts += ["On the table, I see a red cup and. What colour is the cup? Answer: 0123456789"]
+    return list(dict.fromkeys(re.findall(r"[^\W\d]+|\d|[^\w\s]", " ".join(texts))))
+
+
 def english() -> T.PreTrainedTokenizerFast:
     """A tokenizer that knows the words of the made prompts; digits, and no other word, are cut."""
-    forms = [*P.IOI, *P.ANTONYM_FORMS, *P.CAPITAL_FORMS, P.NAMES, P.PLACES, P.OBJECTS, P.EVENTS]
-    forms += [P.ANTONYMS, P.CAPITALS, "The war lasted from the year to Q A gave it Then she : . ,"]
-    text = re.sub(r"\{\w*\}|[,.]", " ", " ".join(forms)) + " , . 0 1 2 3 4 5 6 7 8 9"
-    known = {word: at for at, word in enumerate(dict.fromkeys(["[PAD]", "[UNK]", *text.split()]))}
+    return made_tokenizer("words")
+
+
+@cache
+def made_tokenizer(kind: str) -> T.PreTrainedTokenizerFast:
+    """A tokenizer of one of TOKENIZERS that keeps the words of the made prompts whole."""
+    core, special = TOKENIZERS[kind]()
+    return T.PreTrainedTokenizerFast(tokenizer_object=core, **special)
+
+
+def _by_word() -> tuple[Tokenizer, dict[str, str]]:
+    known = {word: at for at, word in enumerate(["[PAD]", "[UNK]", *vocabulary()])}
     core = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -119,7 +147,57 @@ def english() -> T.PreTrainedTokenizerFast:
             pre_tokenizers.Digits(individual_digits=True),
         ]
     )
-    return T.PreTrainedTokenizerFast(tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]")
+    return core, {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+
+
+def _by_bytes() -> tuple[Tokenizer, dict[str, str]]:
+    """As GPT-2's: a space belongs to the word behind it; numbers of two digits are whole."""
+    end, core = "<|endoftext|>", Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=9999, special_tokens=[end], initial_alphabet=letters, show_progress=False
+    )
+    core.train_from_iterator([f" {one}" for one in [*vocabulary(), *range(10, 100)]], trainer)
+    return core, {"bos_token": end, "eos_token": end, "unk_token": end}
+
+
+def _by_pieces() -> tuple[Tokenizer, dict[str, str]]:
+    """As Llama 2's: a word mark, digits by themselves, and a token that opens each text."""
+    letters = dict.fromkeys([*"".join(vocabulary()), "▁", "\n"])
+    pieces = [("<unk>", 0.0), ("<s>", 0.0), *((f"▁{word}", -2.0) for word in vocabulary())]
+    core = Tokenizer(models.Unigram([*pieces, *((one, -9.0) for one in letters)], unk_id=0))
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Metaspace(), pre_tokenizers.Digits(individual_digits=True)]
+    )
+    core.decoder = decoders.Metaspace()
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
+    )
+    return core, {"bos_token": "<s>", "unk_token": "<unk>"}
+
+
+def _by_word_pieces() -> tuple[Tokenizer, dict[str, str]]:
+    """As BERT's: lower case, [CLS] text [SEP], and digits that go on a number."""
+    words = [*(word.lower() for word in vocabulary()), *(f"##{digit}" for digit in range(10))]
+    known = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])
+    core = Tokenizer(models.WordPiece({w: i for i, w in enumerate(known)}, unk_token="[UNK]"))
+    core.normalizer = normalizers.BertNormalizer()
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    core.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    special = ("pad", "[PAD]"), ("unk", "[UNK]"), ("cls", "[CLS]"), ("sep", "[SEP]")
+    return core, {f"{name}_token": token for name, token in special}
+
+
+TOKENIZERS: dict[str, Callable[[], tuple[Tokenizer, dict[str, str]]]] = {
+    "words": _by_word,
+    "byte-level BPE": _by_bytes,
+    "SentencePiece": _by_pieces,
+    "WordPiece": _by_word_pieces,
+}
 
 
 def english_decoder(name: str, **changes: Any) -> LanguageModel:

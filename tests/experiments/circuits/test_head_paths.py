@@ -15,7 +15,8 @@ from headscope.experiments.circuits.head_paths import (
     knockouts,
     path_patch,
 )
-from headscope.experiments.circuits.prompts import encode_prompts, few_shots
+from headscope.experiments.circuits.made_prompts import few_shots
+from headscope.experiments.circuits.prompts import encode_prompts
 from headscope.model.variant_answers import naive
 from headscope.model.variants import StandIn, single_heads
 from reference.circuits import difference, head_inputs_of_all, patched

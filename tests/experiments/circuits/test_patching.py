@@ -7,6 +7,7 @@ import pytest
 
 from experiments.circuits.decoders import decoder, pairs
 from headscope.errors import InputError
+from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.head_swaps import AfterCommon
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
@@ -141,11 +142,11 @@ def test_a_network_with_random_answers_has_no_effects():
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        ({"corrupted": "w5 w6"}, {}, "has 5 tokens and its corrupted prompt 'w5 w6' 2; wanted"),
+        ({"corrupted": "w5 w6"}, {}, "as 5 tokens and its corrupted prompt 'w5 w6' as 2; wanted"),
         ({"corrupted": ""}, {}, "some prompts have no corrupted text"),
         ({}, {"way": "both"}, "no way 'both' of patching; there are restore, break"),
-        ({"answer": " w5 w6"}, {}, "makes of the answer ' w5 w6' 2 tokens"),
-        ({"wrong": " w7", "answer": " w7"}, {}, "'w7' is both an answer and a wrong one"),
+        ({"answer": " w5 nil"}, {}, "makes of the answer ' w5 nil' 2 tokens"),
+        ({"wrong": " w7", "answer": " w7"}, {}, "the answer ' w7' from the wrong one ' w7'"),
     ],
 )
 def test_bad_prompts_are_refused(change, options, said):
@@ -156,3 +157,21 @@ def test_bad_prompts_are_refused(change, options, said):
         patch_heads(decoder("GPT-2"), prompts, **options)
     with pytest.raises(InputError, match="4 to 5 tokens; wanted one length"):
         patch_heads(decoder("GPT-2"), pairs(5, 4), positions=True)
+
+
+def test_answers_of_several_tokens_are_asked_after_the_tokens_that_they_share():
+    model, plain = decoder("Llama"), pairs(*[5, 6] * 6)
+    longer = [
+        Prompt(p.text, f" w8 w9{p.answer} w3", f" w8 w9{p.wrong}", p.corrupted, p.item)
+        for p in plain
+    ]
+    by_hand = [
+        Prompt(f"{p.text} w8 w9", p.answer, p.wrong, f"{p.corrupted} w8 w9", p.item) for p in plain
+    ]
+    for measure in (direct_logits, patch_heads):
+        one, other = (measure(model, prompts) for prompts in (longer, by_hand))
+        note = "24 answers have several tokens: the first that tells right from wrong was compared"
+        assert one.attrs["notes"] == f"{other.attrs['notes']}; {note}"
+        assert one.equals(other)
+    with pytest.raises(InputError, match="is read as 7 tokens and its corrupted prompt 'w5' as 3"):
+        patch_heads(model, [Prompt(plain[0].text, " w8 w9 w5", " w8 w9 w6", "w5")])

@@ -140,7 +140,7 @@ def test_nothing_is_claimed_without_a_sure_head_or_of_few_items():
     assert not writers
     few = opening(made(items=4))
     assert few == ("What heads write to the answer", few[1], [])
-    assert "nothing is claimed of any head. few." in few[1]
+    assert "nothing is claimed of any head. Few." in few[1]
 
 
 def test_a_run_shows_its_page_in_a_notebook_and_says_if_it_has_none(tree, tmp_path):

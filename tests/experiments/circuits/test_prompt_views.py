@@ -11,7 +11,7 @@ from experiments.circuits.decoders import decoder, pairs
 from experiments.circuits.test_patching import projections, sides
 from headscope.core.head_names import counting_from
 from headscope.experiments.circuits.prompt_views import WRITERS, followed_heads, prompt_views
-from headscope.experiments.circuits.prompts import encode_prompts
+from headscope.experiments.circuits.prompts import Prompt, encode_prompts
 from reference.circuits import difference, head_inputs, head_inputs_of_all, normed, patched
 
 EVERY = pairs(7, 4, 5, seed=3)
@@ -149,6 +149,15 @@ def test_names_in_a_run_count_from_1_whatever_the_options(seen):
     with counting_from(0):
         other = prompt_views(model, asked, shown=1, followed=FOLLOWED, batch_tokens=200)
     assert (other["writer"][0] == found["writer"][0]).all()
+
+
+def test_what_both_answers_begin_with_ends_the_prompt_and_the_compared_token_is_named():
+    model = decoder("Llama")
+    prompts = [Prompt("w5 w6", " w8 w9 w7", " w8 w4", "w6 w5")]
+    asked = encode_prompts(model.model.tokenizer, prompts)
+    found = prompt_views(model, asked, shown=1, batch_tokens=200)
+    assert found["token_text"].values.tolist() == [["w5", "w6", "w8"]]
+    assert found["outcome_text"].values.tolist() == [["w9", "w4"]]
 
 
 def test_followed_heads_are_the_largest_of_each_number_in_turn():

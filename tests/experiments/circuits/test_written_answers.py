@@ -12,6 +12,8 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits import WRITES
+from headscope.experiments.circuits.prompt_page import opening
+from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.written_answers import RULES, findings
 from recorded import claims
 
@@ -55,7 +57,9 @@ def test_a_random_network_gets_no_label():
     for seed in range(6):
         model = english_decoder("GPT-2", seed=seed, tie_word_embeddings=False)
         found = hs.prompts.patch_heads(model, "ioi", count=40)
-        tree = xr.DataTree.from_dict({"writes": found.assign_attrs(prompts="ioi")})
+        assert found.attrs["notes"].startswith("cannot tell what heads do for the answer: ")
+        older = found.drop_vars([f"accuracy{end}" for end in ("", "_ci_low", "_ci_high")])
+        tree = xr.DataTree.from_dict({"writes": older.assign_attrs(prompts="ioi")})
         passed = [one for one in claims(tree, "writes") if RULES[one.kind].passes(one)]
         hits += bool(passed)
     assert hits <= 1  # of 6 at 5 %: more once in 30 times
@@ -73,6 +77,8 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
             for end, more in (("", 0), ("_ci_low", -0.1), ("_ci_high", 0.1)):
                 found[name + end].values[place] = value + more
         found["effect_q"].values[place] = 0.001
+    for end, share in (("", 0.9), ("_ci_low", 0.7), ("_ci_high", 0.97)):
+        found[f"accuracy{end}"].values[...] = share
     tree["writes"] = xr.DataTree(found)
     kinds = {place: [c.kind for c in one.labels] for place, one in head_labels(tree).items()}
     asked = {place: [k for k in some if k in RULES] for place, some in kinds.items()}
@@ -81,8 +87,30 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
         (1, 2): ["writes_answer"],
     }
     told = findings(Reading(tree, WRITES))
+    assert "The answer lies above after 90 % [70, 97] of the prompts." in told
     assert "Patching one head brings most of it: L1·H2 40 % [30, 50], L2·H3 30 % [20, 40]." in told
     assert "Most of it is written by: L2·H3 35 % [25, 45]." in told
+
+
+def test_heads_of_a_model_that_may_not_know_the_answers_are_not_named(run):
+    tree = run.tree.copy(deep=True)
+    found = tree["writes"].to_dataset()
+    for name in ("effect", "direct_share"):
+        for end, value in (("", 0.4), ("_ci_low", 0.3), ("_ci_high", 0.5)):
+            found[name + end].values[...] = value
+    found["effect_q"].values[...] = 0.001
+    for low, named in ((0.5, False), (0.51, True)):
+        found["accuracy_ci_low"].values[...] = low
+        found["accuracy_ci_high"].values[...] = 1
+        now = tree.copy()
+        now["writes"] = xr.DataTree(found)
+        assert bool(claims(now, "writes")) == named
+        assert ("Most of it is written by: " in " ".join(findings(Reading(now, WRITES)))) == named
+        every = [verdicts(now)[f"{does}_answer"] for does in ("writes", "carries")]
+        assert {str(one.outcome) for one in every} == {"holds" if named else "cannot tell"}
+        title, lede, _ = opening(now)
+        assert title.startswith("Whether a head") != named
+        assert ("cannot tell what heads do for the answer: it lies" in lede) != named
 
 
 def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
@@ -92,9 +120,11 @@ def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
     assert "effect" not in run["writes"]
     told = findings(Reading(run.tree, WRITES))
     assert told[0].startswith("After 1 prompt (mine.tsv) the answer lies ")
+    share = 100 * float(run["writes"]["accuracy"])
     assert told[-1] == (
-        "1 independent item: values without intervals; wanted 10 or more; prompts without "
-        "corrupted ones: nothing was patched."
+        "Cannot tell what heads do for the answer: it lies above the wrong one after "
+        f"{share:g} % of the prompts, not surely above chance (50 %); 1 independent item: values "
+        "without intervals; wanted 10 or more; prompts without corrupted ones: nothing was patched."
     )
     assert not claims(run.tree, "writes")
 

@@ -15,6 +15,7 @@ from headscope.core.accumulators import Float64
 from headscope.core.progress import phase
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
+from headscope.experiments.circuit_discovery.discover import find_circuit
 from headscope.experiments.circuits import head_scores
 from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
 from headscope.experiments.circuits.head_scores import PatternScores
@@ -148,7 +149,9 @@ class CircuitRun:
         return circuits_result(patterns, numbers, *inputs, replicates=replicates, width=width)
 
     def _answers(self) -> dict[str, xr.Dataset]:
-        """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
+        """The groups `writes`, which heads write and carry the answers, `discovery`, which together
+        are the circuit, and `prompts`, of some prompts.
+        """
         if self.asked is None:
             return {}
         settings, language = self.settings, LanguageModel(self.model, "causal")
@@ -157,13 +160,17 @@ class CircuitRun:
             "replicates": settings.replicates,
         }
         numbers = direct_logits(language, self.asked, **how)
+        groups: dict[str, xr.Dataset] = {}
         if self.asked.corrupted:
-            numbers = numbers.merge(patch_heads(language, self.asked, **how))
+            patched = patch_heads(language, self.asked, **how)
+            numbers = numbers.merge(patched, compat="override")  # both have `accuracy`
+            if settings.circuit:
+                groups["discovery"] = find_circuit(language, self.asked, seed=settings.seed, **how)
         texts = {
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")
         }
-        groups = {"writes": numbers.assign_coords(texts)}
+        groups["writes"] = numbers.assign_coords(texts)
         if settings.views:
             most = [numbers[name].values for name in ("direct_share", "effect") if name in numbers]
             groups["prompts"] = prompt_views(

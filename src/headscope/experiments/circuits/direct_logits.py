@@ -22,24 +22,24 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
-from headscope.core.intervals import Estimate, estimate, without_interval
+from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
+from headscope.experiments.circuits.made_prompts import MADE, made_prompts
+from headscope.experiments.circuits.over_items import (
+    about,
+    accuracy,
+    accuracy_variable,
+    mean_over,
+)
 from headscope.experiments.circuits.own_prompts import (
     PromptLike,
     as_prompt,
     read_prompts,
     unknown_prompts,
 )
-from headscope.experiments.circuits.prompts import (
-    FEWEST_ITEMS,
-    MADE,
-    PromptSet,
-    encode_prompts,
-    made_prompts,
-)
+from headscope.experiments.circuits.prompts import PromptSet, encode_prompts
 from headscope.experiments.circuits.readout import (
     asked_places,
     asking_last,
@@ -106,8 +106,10 @@ def direct_logits(
     prompts  name of a made set, file of a table (`read_prompts`), or prompts
     count    of a made set; seed likewise
     returns  direct[layer, head], direct_mlp[layer], direct_embedding, direct_bias,
-             logit_difference, the means over prompts with intervals over items; loss, rank and
-             probability[prompt] of the answer; and by prompt, source token and head `source`
+             logit_difference, the means over prompts with intervals over items; accuracy, the share
+             of prompts with the answer above the wrong one; answer_loss, answer_rank and
+             answer_probability[prompt]; direct_of_prompt[prompt, layer, head]. Where accuracy is
+             not surely above one half, `notes` says so, and no head gets a label
     raises   InputError and its kinds for a model without head, an encoder, or answers that the
              tokenizer splits
     """
@@ -115,6 +117,7 @@ def direct_logits(
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     parts = written(language, encoded.clean, encoded, batch_tokens=batch_tokens)
     mean = partial(mean_over, encoded.items, replicates=replicates)
+    right = accuracy(encoded.items, parts.difference, replicates=replicates)
     logits = "logits"
     variables = {
         "direct": Variable(
@@ -139,9 +142,10 @@ def direct_logits(
             logits,
             SOURCE,
         ),
+        "accuracy": accuracy_variable(right),
         **answer_variables(parts),
     }
-    return labelled(variables).assign_attrs(about(encoded), logits=parts.after)
+    return labelled(variables).assign_attrs(about(encoded, right), logits=parts.after)
 
 
 def answer_variables(parts: Written) -> dict[str, Variable]:
@@ -179,37 +183,6 @@ def prompt_set(
     if Path(prompts).suffix:
         return read_prompts(prompts, tokenizer)
     raise unknown_prompts(prompts)
-
-
-def about(prompts: PromptSet) -> dict[str, Any]:
-    """Attributes of results: which prompts, how many items, and why there are no intervals."""
-    items = len(set(prompts.items))
-    few = ""
-    if items < FEWEST_ITEMS:
-        many = f"{items} independent item{'' if items == 1 else 's'}"
-        few = f"{many}: values without intervals; wanted {FEWEST_ITEMS} or more"
-    bare = "" if prompts.corrupted else "prompts without corrupted ones: nothing was patched"
-    notes = "; ".join(note for note in (*prompts.notes, few, bare) if note)
-    return {
-        "prompts": prompts.kind,
-        "prompt_count": len(prompts.prompts),
-        "n": items,
-        "notes": notes,
-    }
-
-
-def mean_over(items: Sequence[str], values: Float64, *, replicates: int = REPLICATES) -> Estimate:
-    """The mean of values [prompt, …] with its interval over items."""
-    return share_over(items, values, np.ones(len(values)), replicates=replicates)
-
-
-def share_over(
-    items: Sequence[str], values: Float64, of: Float64, *, replicates: int = REPLICATES
-) -> Estimate:
-    """Σ values [prompt, …] / Σ of [prompt], with its interval over items, where they are enough."""
-    kept = left_out(items, replicates=replicates)  # [prompt, replicate + 1]
-    draws = means_over(kept, values, of)
-    return estimate(draws) if len(set(items)) >= FEWEST_ITEMS else without_interval(draws[0], draws)
 
 
 # --- the parts of one pass --------------------------------------------------------------------

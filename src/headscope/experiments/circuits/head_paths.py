@@ -23,22 +23,18 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.experiments.circuits.direct_logits import (
-    about,
-    decoder,
-    mean_over,
-    prompt_set,
-    share_over,
-)
+from headscope.experiments.circuits.direct_logits import decoder, prompt_set
 from headscope.experiments.circuits.head_swaps import (
     AskedBatch,
     asked_batches,
     differences,
     head_swaps,
 )
+from headscope.experiments.circuits.made_prompts import few_shots
+from headscope.experiments.circuits.over_items import about, mean_over, share_over
 from headscope.experiments.circuits.own_prompts import PromptLike
 from headscope.experiments.circuits.patching import q_of
-from headscope.experiments.circuits.prompts import PromptSet, few_shots
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import asked_places, asking_last
 from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64

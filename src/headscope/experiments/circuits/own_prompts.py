@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import CorpusError, InputError, did_you_mean
-from headscope.experiments.circuits.prompts import MADE, Prompt, PromptSet, encode_prompts
+from headscope.experiments.circuits.made_prompts import MADE
+from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
 from headscope.tasks.table_files import read_table
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")

@@ -32,15 +32,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
-from headscope.experiments.circuits.direct_logits import (
-    SOURCE,
-    about,
-    decoder,
-    mean_over,
-    prompt_set,
-    share_over,
-    written,
-)
+from headscope.experiments.circuits.direct_logits import SOURCE, decoder, prompt_set, written
 from headscope.experiments.circuits.head_swaps import (
     AskedBatch,
     asked_batches,
@@ -48,8 +40,16 @@ from headscope.experiments.circuits.head_swaps import (
     head_swaps,
     in_common,
 )
+from headscope.experiments.circuits.over_items import (
+    FEWEST_ITEMS,
+    about,
+    accuracy,
+    accuracy_variable,
+    mean_over,
+    share_over,
+)
 from headscope.experiments.circuits.own_prompts import PromptLike
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS, PromptSet
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
 from headscope.model.attention import AttentionCall, listening
@@ -83,7 +83,8 @@ def patch_heads(
     returns    effect, attribution, direct_share[layer, head]: shares of the logit difference
                between clean and corrupted, with intervals over items; effect_q[layer, head]
                that an effect is none, corrected within the heads; rho of effect and
-               attribution, with its interval over heads; from, into: the logit differences
+               attribution, with its interval over heads; from, into: the logit differences;
+               accuracy on clean prompts, and notes, as `direct_logits`
     raises     InputError and its kinds as `direct_logits`; also for prompts without corrupted ones
                of equal length
     """
@@ -105,7 +106,10 @@ def patch_heads(
     direct = [written(language, side, encoded, batch_tokens=batch_tokens) for side in (from_, into)]
     changes["direct_share"] = direct[0].heads - direct[1].heads
     changes["direct_gap"] = direct[0].difference - direct[1].difference
-    return labelled(_variables(changes, encoded, replicates)).assign_attrs(about(encoded), way=way)
+    clean = direct[0 if way == "restore" else 1].difference
+    right = accuracy(encoded.items, clean, replicates=replicates)
+    variables = _variables(changes, encoded, replicates) | {"accuracy": accuracy_variable(right)}
+    return labelled(variables).assign_attrs(about(encoded, right), way=way)
 
 
 def _variables(

@@ -26,10 +26,10 @@ from headscope.core.results import derived_once, model_name, needed, shape
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS
+from headscope.experiments.circuits.over_items import FEWEST_ITEMS
 from headscope.experiments.circuits.section import labelled
 from headscope.experiments.circuits.verdicts import verdicts
-from headscope.experiments.circuits.written_answers import LEAST
+from headscope.experiments.circuits.written_answers import LEAST, answers_known
 from headscope.page.shell import (
     asset,
     island,
@@ -146,21 +146,25 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     writes = needed(tree, "writes")
     many, kind = int(writes.attrs["prompt_count"]), printable(writes.attrs["prompts"])
     prompts = f"{many} prompt{'' if many == 1 else 's'} ({kind})"
+    notes = printable(writes.attrs["notes"])
     if "effect" not in writes or int(writes.attrs["n"]) < FEWEST_ITEMS:
         return (
             "What heads write to the answer",
-            f"{prompts}: nothing is claimed of any head. {printable(writes.attrs['notes'])}.",
+            f"{prompts}: nothing is claimed of any head. {capital(notes)}.",
             [],
         )
     writers, carriers = (labelled(tree, f"{does}_answer") for does in ("writes", "carries"))
     if not (writers or carriers):
         either = any_of(verdicts(tree)[f"{does}_answer"] for does in ("writes", "carries"))
         some, rest = ("No", "") if either.fails else ("Whether a", ", these prompts cannot tell")
+        none = (
+            f"of {np.prod(shape(tree))} heads, none moves the answer by {100 * LEAST:g} % of the "
+            "logit difference more surely than chance allows"
+        )
+        reason = none if answers_known(writes) else notes
         return (
             f"{some} head writes or carries the answer{rest}",
-            f"{prompts}: of {np.prod(shape(tree))} heads, none moves the answer by "
-            f"{100 * LEAST:g} % of the logit difference more surely than chance allows. What "
-            "stands below is of single prompts.",
+            f"{prompts}: {reason}. What stands below is of single prompts.",
             [],
         )
     title, said, names = [], [], names_of(tree)

@@ -91,7 +91,7 @@ def prompt_views(
               units, path[prompt, sender, receiver, via] and gap[prompt] in logits; and `_writers`
     raises    ModelError as `written` and `head_swaps`
     """
-    encoded = every.part(slice(shown))
+    encoded = every.part(range(min(shown, len(every.clean))))
     parts = written(model, encoded.clean, encoded, batch_tokens=batch_tokens)
     all_tokens: Any = [slice(None)] * len(encoded.clean)
     alone = written(

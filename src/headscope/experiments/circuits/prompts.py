@@ -1,71 +1,20 @@
 """Prompts with an answer, each paired with a corrupted prompt of equal length.
 
-Four sets are made by our own templates, drawn by a seed: `ioi` (who is given the object? after Wang
-et al. 2023), `greater-than` (in which year may a war end? after Hanna et al. 2023), `antonyms` and
-`capitals`. Items come in couples: each is the other's corrupted prompt, and its answer the other's
-wrong one. So what a head always writes, whatever it reads, cancels within a couple; and no name,
-word or country is in two couples, so that couples are the independent items of every interval.
-Words that the tokenizer splits are left out of the made sets; in prompts of the user they are an
-error.
+`made_prompts` makes sets of them, `own_prompts` reads those of the user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
 
-from headscope.core.accumulators import Ints, generator
+from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, InputError
-
-NAMES = (
-    "Aaron Adam Alan Alex Alice Amy Andre Andrew Andy Anna Anthony Arthur Austin Ben "
-    "Blake Brandon Brian Bruce Carl Charles Charlie Chris Christian Christopher Connor Crystal "
-    "Dan Daniel David Dean Dennis Edward Elizabeth Emily Eric Erica Frank Fred Gary George "
-    "Georgia Grace Graham Grant Henry Jack Jacob Jake James Jamie Jane Jason Jay Jennifer Jeremy "
-    "Jessica Jim Joe John Jonathan Joseph Josh Joshua Julia Justin Kate Keith Kelly Kevin Kim "
-    "Kyle Laura Lee Leo Leon Lewis Lisa Louis Luke Maria Mark Martin Mary Matt Matthew Max "
-    "Michael Michelle Mike Nick Oliver Oscar Patrick Paul Peter Philip Rachel Ray Richard Robert "
-    "Roger Rose Ruby Russell Ryan Sam Samuel Sarah Scott Sean Simon Stephen Steven Stewart "
-    "Thomas Tim Tom Tony Tyler Victoria Walter William"
-)
-PLACES = "store school park garden office station hospital restaurant library beach"
-OBJECTS = "drink book ring ball letter key computer basket bone kiss"
-IOI = (
-    "When {a} and {b} went to the {place}, {s} gave a {object} to",
-    "Then, {a} and {b} went to the {place}. {s} gave a {object} to",
-    "After {a} and {b} had a long day at the {place}, {s} handed a {object} to",
-    "While {a} and {b} were working at the {place}, {s} gave a {object} to",
-)
-EVENTS = (
-    "war siege reign trial voyage campaign dispute expedition famine plague "
-    "rebellion strike survey truce tour"
-)
-CENTURIES = range(11, 19)  # Hanna et al. 2023: years 1100 to 1899
-ANTONYMS = (
-    "hot cold, big small, up down, left right, fast slow, hard soft, high low, young old, "
-    "rich poor, early late, light dark, open closed, strong weak, long short, wet dry, "
-    "good bad, true false, black white, day night, happy sad, love hate, inside outside, "
-    "north south, east west, full empty, clean dirty, male female, war peace, win lose, "
-    "begin end, push pull, buy sell, give take, rise fall, import export, victory defeat, "
-    "public private, cheap expensive, wide narrow, thick thin, deep shallow, "
-    "front back, first last, summer winter, friend enemy, question answer, life death, "
-    "increase decrease, positive negative, internal external, maximum minimum, simple complex"
-)
-CAPITALS = (
-    "France Paris, Germany Berlin, Italy Rome, Spain Madrid, Russia Moscow, Japan Tokyo, "
-    "China Beijing, Egypt Cairo, Greece Athens, Ireland Dublin, Austria Vienna, Norway Oslo, "
-    "Poland Warsaw, Portugal Lisbon, Sweden Stockholm, Denmark Copenhagen, Finland Helsinki, "
-    "Hungary Budapest, England London, Iraq Baghdad, Iran Tehran, Afghanistan Kabul, Cuba Havana, "
-    "Canada Ottawa, Kenya Nairobi, Turkey Ankara, Belgium Brussels, Peru Lima, Chile Santiago, "
-    "Syria Damascus, Lebanon Beirut, Ukraine Kiev, Thailand Bangkok, Australia Canberra, "
-    "Indonesia Jakarta, Scotland Edinburgh, Vietnam Hanoi, Israel Jerusalem, Venezuela Caracas"
-)
-FEWEST_ITEMS = 10  # couples: of fewer there are no intervals
 
 
 @dataclass(frozen=True)
@@ -73,7 +22,7 @@ class Prompt:
     """A text and the answer that follows it.
 
     answer     what should follow, with its space: " Mary"; or all that would be right
-    wrong      what should not, likewise; each is one token after the text
+    wrong      what should not, likewise; the first token in which they differ is compared
     corrupted  a text of as many tokens after which `wrong` fits better; "" where there is none
     item       prompts of one name are no independent items; "": this one is by itself
     """
@@ -89,10 +38,11 @@ class Prompt:
 class PromptSet:
     """Prompts as a model reads them.
 
-    clean, corrupted  [prompt] the inputs; of the corrupted ones none, where any prompt has none
+    clean, corrupted  [prompt] the inputs, with the tokens that all answers begin with; of the
+                      corrupted ones none, where any prompt has none
     right, wrong      [prompt] ids of the tokens that would be right, and wrong
     items             [prompt] name of the independent item that each is of
-    notes             what was left out
+    notes             what was left out, and which answers have several tokens
     """
 
     kind: str
@@ -108,13 +58,14 @@ class PromptSet:
         """[prompt] name of the independent item that each belongs to."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
 
-    def part(self, places: slice) -> PromptSet:
+    def part(self, places: Iterable[int]) -> PromptSet:
         """Some of the prompts."""
+        some = list(places)
         cut: dict[str, Any] = {
-            name: getattr(self, name)[places]
-            for name in ("prompts", "clean", "corrupted", "right", "wrong")
+            name: [own[at] for at in some] if (own := getattr(self, name)) else own
+            for name in ("clean", "corrupted", "right", "wrong")
         }
-        return replace(self, **cut)
+        return replace(self, prompts=tuple(self.prompts[at] for at in some), **cut)
 
     def need_pairs(self) -> None:
         """Raises InputError for prompts without a corrupted one of equal length."""
@@ -126,9 +77,9 @@ class PromptSet:
         for prompt, one, other in zip(self.prompts, self.clean, self.corrupted, strict=True):
             if len(one) != len(other):
                 raise InputError(
-                    f"{prompt.text!r} has {len(one)} tokens and its corrupted prompt "
-                    f"{prompt.corrupted!r} {len(other)}; wanted texts of the same length, so that "
-                    "each position has its counterpart"
+                    f"{prompt.text!r} is read as {len(one)} tokens and its corrupted prompt "
+                    f"{prompt.corrupted!r} as {len(other)}; wanted texts of the same length, so "
+                    "that each position has its counterpart"
                 )
 
 
@@ -140,49 +91,92 @@ def encode_prompts(
 ) -> PromptSet:
     """The prompts as model inputs, with the tokens of their answers.
 
-    raises  CorpusError without prompts; InputError for an answer that is not one token after its
-            prompt, for one that is right and wrong, or for a text without tokens
+    Where right and wrong answers begin with the same tokens, these are appended to both prompts, so
+    that the first token that differs is compared.
+
+    raises  CorpusError without prompts; InputError as `compared_tokens`, or for a text without
+            tokens
     """
     if not prompts:
         raise CorpusError("found no prompts; wanted at least one")
-    clean, corrupted, right, wrong = [], [], [], []
+    clean, corrupted, right, wrong, several = [], [], [], [], 0
     for at, prompt in enumerate(prompts):
-        clean.append(_example(tokenizer, prompt.text, at, prompt))
+        tokens = compared_tokens(tokenizer, prompt.text, prompt)
+        clean.append(_example(tokenizer, prompt.text, at, prompt, tokens.shared))
         if prompt.corrupted:
-            corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt))
-        ids = [
-            answer_ids(tokenizer, prompt.text, answers) for answers in (prompt.answer, prompt.wrong)
-        ]
-        both = np.intersect1d(ids[0], ids[1])
-        if len(both):
-            raise InputError(
-                f"{prompt.text!r}: {tokenizer.decode(both[:1])!r} is both an answer and a wrong "
-                "one; wanted different tokens"
-            )
-        right.append(ids[0])
-        wrong.append(ids[1])
+            corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt, tokens.shared))
+        right.append(np.array(tokens.right, np.int64))
+        wrong.append(np.array(tokens.wrong, np.int64))
+        several += tokens.several
+    if several:
+        have = "answer has" if several == 1 else "answers have"
+        which = "the first that tells right from wrong was compared"
+        notes = [*notes, f"{several} {have} several tokens: {which}"]
     whole = corrupted if len(corrupted) == len(clean) else []
     return PromptSet(kind, tuple(prompts), clean, whole, right, wrong, tuple(notes))
 
 
-def answer_ids(tokenizer: Any, text: str, answers: str | Sequence[str]) -> Ints:
-    """The ids of answers after a text; InputError for one that is not one token there."""
-    answers = (answers,) if isinstance(answers, str) else answers
-    return np.array([answer_id(tokenizer, text, one) for one in answers], np.int64)
+@dataclass(frozen=True)
+class ComparedTokens:
+    """Ids of the tokens that tell right from wrong answers.
+
+    shared        those before, with which all answers begin
+    right, wrong  the next one of each answer, each once
+    several       how many of the answers have more than one token
+    """
+
+    shared: tuple[int, ...]
+    right: tuple[int, ...]
+    wrong: tuple[int, ...]
+    several: int
 
 
-def answer_id(tokenizer: Any, text: str, answer: str) -> int:
-    """The id of an answer after a text; InputError where it is not one token there."""
+def compared_tokens(tokenizer: Any, text: str, prompt: Prompt) -> ComparedTokens:
+    """The tokens to compare after a text: the first in which the answers of a prompt differ.
+
+    raises  InputError for an answer without tokens, with an unknown token, or that changes the
+            tokens of the text; and where the first token that differs is that of a right and of a
+            wrong answer, or one answer ends before it
+    """
+    right, wrong = (
+        {one: answer_tokens(tokenizer, text, one) for one in _each(answers)}
+        for answers in (prompt.answer, prompt.wrong)
+    )
+    if not (right and wrong):
+        raise InputError(f"{text!r} has no answer, or no wrong one; wanted both")
+    every = [*right.values(), *wrong.values()]
+    shared = sum(1 for _ in takewhile(lambda ids: len(set(ids)) == 1, zip(*every, strict=False)))
+    for (one, ids), (other, others) in product(right.items(), wrong.items()):
+        ends = ids[shared : shared + 1], others[shared : shared + 1]
+        if ends[0] == ends[1] or [] in ends:
+            raise InputError(
+                f"after {text!r} the first token in which answers differ does not tell the answer "
+                f"{one!r} from the wrong one {other!r}; wanted answers of which neither begins "
+                "the other, and each right one apart from each wrong one in that token"
+            )
+    first, second = (
+        tuple(dict.fromkeys(ids[shared] for ids in side.values())) for side in (right, wrong)
+    )
+    several = sum(len(ids) > 1 for ids in every)
+    return ComparedTokens(tuple(every[0][:shared]), first, second, several)
+
+
+def _each(answers: str | Sequence[str]) -> Sequence[str]:
+    return (answers,) if isinstance(answers, str) else answers
+
+
+def answer_tokens(tokenizer: Any, text: str, answer: str) -> list[int]:
+    """The ids of an answer after a text; InputError where one is unknown or the text's change."""
     before, whole = input_ids(tokenizer, text), input_ids(tokenizer, text + answer)
-    own = whole[len(before) :]
-    known = len(own) == 1 and own[0] != tokenizer.unk_token_id
-    if known and np.array_equal(whole[:-1], before):
-        return int(own[0])
-    pieces = tokenizer.convert_ids_to_tokens((own if len(own) else whole[-1:]).tolist())
+    own: list[int] = whole[len(before) :].tolist()
+    known = bool(own) and tokenizer.unk_token_id not in own
+    if known and np.array_equal(whole[: len(before)], before):
+        return own
+    pieces = tokenizer.convert_ids_to_tokens(own or whole[-1:].tolist())
+    many = f"{len(own)} token{'s' * (len(own) != 1)} ({', '.join(map(repr, pieces[:6]))})"
     raise InputError(
-        f"after {text!r} the tokenizer makes of the answer {answer!r} {len(own)} tokens "
-        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one known token that does not "
-        "change the tokens of the prompt"
+        f"after {text!r} the tokenizer makes of the answer {answer!r} {many}; wanted one or more "
+        "known tokens that do not change the tokens of the prompt"
     )
 
 
@@ -194,10 +188,11 @@ def input_ids(tokenizer: Any, text: str) -> Ints:
     return ids[: own + opening]
 
 
-def _example(tokenizer: Any, text: str, at: int, prompt: Prompt) -> Example:
+def _example(tokenizer: Any, text: str, at: int, prompt: Prompt, shared: Sequence[int]) -> Example:
     ids = input_ids(tokenizer, text)
     if not len(ids):
         raise InputError(f"prompt {at + 1} has no tokens: {text!r}; wanted a text")
+    ids = np.append(ids, np.array(shared, np.int64))
     special = np.isin(ids, tokenizer.all_special_ids)
     return Example(str(at), prompt.item or str(at), ids, np.zeros_like(ids), special)
 
@@ -205,165 +200,6 @@ def _example(tokenizer: Any, text: str, at: int, prompt: Prompt) -> Example:
 def single(tokenizer: Any, text: str, answer: str) -> bool:
     """Whether an answer is one token after a text."""
     try:
-        answer_id(tokenizer, text, answer)
+        return len(answer_tokens(tokenizer, text, answer)) == 1
     except InputError:
         return False
-    return True
-
-
-# --- the made sets ----------------------------------------------------------------------------
-
-
-def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -> PromptSet:
-    """Prompts of a kind of MADE, drawn from the seed; as many as the tokenizer's words allow.
-
-    count   at most; they come in couples of one item
-    raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
-    """
-    if kind not in MADE:
-        raise InputError(f"no prompt set called {kind!r}; there are {', '.join(MADE)}")
-    if count < 2:
-        raise InputError(f"found {count} prompts; wanted at least 2: they come in couples")
-    rng = generator(seed, "prompts", kind)
-    prompts = list(islice(MADE[kind](tokenizer, rng), count - count % 2))
-    if not prompts:
-        raise InputError(
-            f"the tokenizer splits all answers of {kind!r} into pieces; wanted another set of "
-            f"{', '.join(MADE)}, or prompts of your own with answers of one token"
-        )
-    return encode_prompts(tokenizer, prompts, kind=kind)
-
-
-Rng = np.random.Generator
-
-
-def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
-    """Pairs of words in random order; each word once."""
-    order = [words[at] for at in rng.permutation(len(words))]
-    return list(zip(order[::2], order[1::2], strict=False))
-
-
-def _swapped(couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
-    """Two prompts, each the corrupted one of the other."""
-    for one, two in (couple, couple[::-1]):
-        yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
-
-
-def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Indirect object identification: who gives is swapped, which alone decides the answer."""
-    names = [name for name in NAMES.split() if single(tokenizer, "Then she gave it to", f" {name}")]
-    couples = _couples(names, rng)
-    for at in range(len(couples) * len(IOI)):
-        a, b = couples[at % len(couples)]
-        first, second = (a, b) if rng.integers(2) else (b, a)
-        place, object_ = (str(rng.choice(words.split())) for words in (PLACES, OBJECTS))
-        form = IOI[rng.integers(len(IOI))]
-        prompts = [
-            Prompt(
-                form.format(a=first, b=second, s=s, place=place, object=object_), f" {to}", f" {s}"
-            )
-            for s, to in ((first, second), (second, first))
-        ]
-        yield from _swapped(prompts, f"{a} {b}")
-
-
-def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Greater-than: two first years; a year after both is right, one between them only for the
-    earlier.
-
-    So the later year is clean and the earlier corrupted. Where numbers are cut into digits the next
-    digit is the answer: then there are ten tokens, and few couples.
-    """
-    tokens = _year_tokens(tokenizer, "The war lasted from the year 1745 to the year 17")
-    couples = _couples(list(tokens), rng)
-    for one, other in couples * len(CENTURIES):
-        early, late = sorted(int(rng.choice(tokens[token])) for token in (one, other))
-        event, century = str(rng.choice(EVENTS.split())), int(rng.choice(CENTURIES))
-        clean, corrupted = (
-            f"The {event} lasted from the year {century}{start:02} to the year {century}"
-            for start in (late, early)
-        )
-        years_of = _year_tokens(tokenizer, clean)
-        right = tuple(text for text, years in years_of.items() if min(years) > late)
-        wrong = tuple(
-            text for text, years in years_of.items() if early < min(years) and max(years) <= late
-        )
-        alike = len(input_ids(tokenizer, clean)) == len(input_ids(tokenizer, corrupted))
-        if right and wrong and alike:
-            yield Prompt(clean, right, wrong, corrupted, f"{one} {other}")
-
-
-def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
-    """The tokens that can follow a century, each with its years."""
-    before = input_ids(tokenizer, text)
-    years: dict[str, list[int]] = {}
-    for year in range(100):
-        whole = input_ids(tokenizer, f"{text}{year:02}")
-        if len(whole) > len(before) and np.array_equal(whole[: len(before)], before):
-            token = tokenizer.decode(whole[len(before) : len(before) + 1])
-            years.setdefault(token, []).append(year)
-    return {
-        token: some for token, some in years.items() if token and single(tokenizer, text, token)
-    }
-
-
-def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Pairs of words whose prompts have equal length, each with its own partner as the answer."""
-    known: dict[int, list[tuple[str, str]]] = {}
-    for one in pairs.split(", "):
-        word, answer = one.split()
-        text = forms[0].format(word)
-        if single(tokenizer, text, f" {answer}"):
-            known.setdefault(len(input_ids(tokenizer, text)), []).append((word, answer))
-    couples = [couple for some in known.values() for couple in _couples(some, rng)]
-    for form in forms:
-        for couple in couples:
-            prompts = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
-            yield from _swapped(prompts, " ".join(word for word, _ in couple))
-
-
-ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
-CAPITAL_FORMS = ("The capital of {} is", "The capital city of {} is called")
-WORDS = {"antonyms": ANTONYMS, "capitals": CAPITALS}
-MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
-    "ioi": _ioi,
-    "greater-than": _greater_than,
-    "antonyms": lambda tokenizer, rng: _words(ANTONYM_FORMS, ANTONYMS, tokenizer, rng),
-    "capitals": lambda tokenizer, rng: _words(CAPITAL_FORMS, CAPITALS, tokenizer, rng),
-}
-
-
-def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -> PromptSet:
-    """Few-shot prompts; the corrupted ones have shuffled answers in the examples.
-
-    task    "antonyms" or "capitals"; no question is asked twice
-    raises  InputError for another task, or too few words that the tokenizer keeps whole
-    """
-    if task not in WORDS:
-        raise InputError(f"no task {task!r} shown by examples; there are {', '.join(WORDS)}")
-    known = [
-        (word, answer)
-        for word, answer in (one.split() for one in WORDS[task].split(", "))
-        if single(tokenizer, f"Q: {word}\nA:", f" {answer}")
-    ]
-    if shots < 2 or len(known) < shots + 2:
-        raise InputError(
-            f"found {shots} examples before each question, and {len(known)} words of {task!r} "
-            "that the tokenizer keeps whole; wanted at least 2 examples and 2 words more"
-        )
-    rng, prompts = generator(seed, "examples", task), []
-    for at in rng.permutation(len(known))[:count]:
-        word, answer = known[at]
-        others = rng.choice(np.delete(np.arange(len(known)), at), shots, replace=False)
-        questions = [known[one][0] for one in others]
-        answers = [known[one][1] for one in others]
-        texts = [
-            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(questions, answers_shown, strict=True))
-            + f"Q: {word}\nA:"
-            for answers_shown in (answers, answers[1:] + answers[:1])
-        ]
-        prompts.append(Prompt(texts[0], f" {answer}", f" {answers[0]}", texts[1], item=word))
-    return encode_prompts(tokenizer, prompts, kind=f"{task}, {shots} examples")
-
-
-# --- prompts of the user ----------------------------------------------------------------------

@@ -27,9 +27,8 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
-from headscope.experiments.circuits.direct_logits import share_over
 from headscope.experiments.circuits.made_inputs import Repeats, example_of, repeats
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS
+from headscope.experiments.circuits.over_items import FEWEST_ITEMS, share_over
 from headscope.experiments.circuits.residual_parts import SplitLayer, split_layer
 from headscope.model.batch import to_float64
 from headscope.model.language_model import LanguageModel, ModelLike

@@ -7,7 +7,18 @@ from headscope.errors import InputError
 from headscope.run.execution import Intervals
 
 FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
-PROMPTS = ("ioi", "greater-than", "antonyms", "capitals")  # the sets that are made
+PROMPTS = (  # the sets that are made
+    "ioi",
+    "greater-than",
+    "antonyms",
+    "capitals",
+    "gendered-pronouns",
+    "induction",
+    "docstring",
+    "arithmetic",
+    "colours",
+    "agreement",
+)
 LEAST_LENGTH = 4  # tokens that come twice
 
 
@@ -49,13 +60,18 @@ class CircuitSettings(Intervals):
         off="Leave out which heads read which.",
     )
     prompts: str = option(
-        "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
-        "capitals, or a table with the columns prompt, answer, wrong, corrupted.",
+        f"Which heads write and carry the answers of prompts: {', '.join(PROMPTS)}, or a table "
+        "with the columns prompt, answer, wrong, corrupted.",
         "",
         metavar="NAME|FILE",
         values=PROMPTS,
     )
     pairs: int = option("Prompts of a generated set at most.", 32, least=1)
+    circuit: bool = flag(
+        "Which heads and feed-forward layers together answer the prompts.",
+        True,
+        off="Leave out which heads together answer the prompts.",
+    )
     views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
     switch_off: int = option(
         "Heads of each kind to switch off, the best first, and as many random ones: what that "

@@ -26,8 +26,9 @@ from headscope.core.head_names import Head
 from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
 from headscope.errors import InputError
-from headscope.experiments.circuits.direct_logits import decoder, mean_over
+from headscope.experiments.circuits.direct_logits import decoder
 from headscope.experiments.circuits.made_inputs import Repeats, repeats
+from headscope.experiments.circuits.over_items import mean_over
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
 from headscope.model.language_model import ModelLike, TokenLoss

@@ -46,6 +46,7 @@ NEEDS = {
     "writes_answer": PROMPTS,
     "carries_answer": PROMPTS,
 }
+UNKNOWN = Verdict(Outcome.CANNOT_TELL, needs="prompts that the model surely answers above chance")
 
 
 @derived
@@ -60,6 +61,8 @@ def _of_kind(tree: xr.DataTree, kind: str) -> Verdict:
     numbers = _numbers(tree, kind)
     if not numbers:
         return not_asked(NEEDS.get(kind, "random tokens that come again"))
+    if kind in written_answers.RULES and not written_answers.answers_known(_dataset(tree, kind)):
+        return UNKNOWN
     if passing := _passing(tree, kind):
         return known(any(claim.departs for claim in passing))
     values = numbers[0][0].value

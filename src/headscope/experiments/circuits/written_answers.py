@@ -3,27 +3,30 @@
 from functools import partial
 
 import numpy as np
+import xarray as xr
 
 from headscope.claims.claim import Claim
 from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, NANDA, OURS, WANG, Term
-from headscope.core.results import at, largest_first
+from headscope.core.results import at, estimate, largest_first
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.panel import Panel
+from headscope.experiments.circuits.over_items import knows_answers
 from headscope.page.tabulate import Column, Table, measured, probability, rows_table, share
 
 NAME = "writes"
 LISTED, NAMED = 12, 4
 LEVEL = 0.05  # of the false discovery rate
 LEAST = 0.05  # ours: of the logit difference
+ASKS = "patching it moves the answer (q < 0.05), and the model surely answers above chance"
 RULES = {
     "writes_answer": LabelRule(
         "writes the answer",
         number="share of the logit difference that it writes directly",
         least=LEAST,
-        asks="patching it moves the answer (q < 0.05)",
+        asks=ASKS,
         variable="direct_share",
         source=f"{OURS}, after {WANG}",
     ),
@@ -31,7 +34,7 @@ RULES = {
         "carries the answer",
         number="share of the logit difference that patching it brings",
         least=LEAST,
-        asks="patching it moves the answer (q < 0.05)",
+        asks=ASKS,
         variable="effect",
         unless=("writes_answer",),
         source=f"{OURS}, after {WANG}",
@@ -40,9 +43,17 @@ RULES = {
 SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "Written directly"}
 
 
+def answers_known(dataset: xr.Dataset) -> bool:
+    """Whether the model surely answers above chance; True for older runs, which do not say."""
+    return "accuracy" not in dataset or knows_answers(estimate(dataset, "accuracy")).holds
+
+
 def claims(run: Reading) -> list[Claim]:
-    """Claims on heads whose patching clearly moves the answer, by what they write and carry."""
-    if "effect" not in run.data:
+    """Claims on heads whose patching clearly moves the answer, by what they write and carry.
+
+    None where the model may not know the answers.
+    """
+    if "effect" not in run.data or not answers_known(run.data):
         return []
     moves = run.data["effect_q"].values < LEVEL
     made = []
@@ -72,7 +83,7 @@ def claims(run: Reading) -> list[Claim]:
 
 def findings(run: Reading) -> list[str]:
     """Sentences on how well the model answers, which heads bring the answer, and whether
-    attribution agrees.
+    attribution agrees. Where the model may not know the answers no head is named.
     """
     dataset = run.data
     sentences = [
@@ -85,8 +96,10 @@ def findings(run: Reading) -> list[str]:
             loss=fixed(run.mean("answer_loss"), 2),
         )
     ]
+    if "accuracy" in dataset and answers_known(dataset):
+        sentences.append(run.text("The answer lies above after {accuracy:%} of the prompts."))
     if "effect" in dataset:
-        moves = dataset["effect_q"].values < LEVEL
+        moves = (dataset["effect_q"].values < LEVEL) & answers_known(dataset)
         for name, words in (
             ("effect", "Patching one head brings most of it"),
             ("direct_share", "Most of it is written by"),
@@ -151,6 +164,12 @@ TERMS = {
         "heads (Benjamini and Hochberg).",
         OURS,
     ),
+    "accuracy": Term(
+        "answered",
+        "The share of prompts after which the right answer is likelier than the wrong one; by "
+        "chance one half.",
+        OURS,
+    ),
     "attribution": Term(
         "attribution patching",
         "What one backward pass estimates of the effect: the head’s change times the slope of the "
@@ -176,4 +195,5 @@ LABELS = {
     "effect_q": "patching, q",
     "direct_share": "written directly, share",
     "direct": "written directly",
+    "accuracy": "answered",
 }

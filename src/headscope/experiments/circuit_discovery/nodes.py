@@ -1,0 +1,240 @@
+"""The nodes of a decoder, and passes in which some of them give something else.
+
+A node is what adds to the residual stream: the stream before the first layer (`input`), each head,
+each feed-forward layer. A pass can take down what every node gives, replace it, or follow the slope
+of a number back to it. Heads are replaced before W_O, so that a norm after attention sees what it
+would see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from headscope.core.accumulators import Ints
+from headscope.core.head_names import HeadNames
+from headscope.errors import ModelError
+from headscope.experiments.circuit_discovery.feed_forward import feed_forward_modules, first_of
+from headscope.model.attention import AttentionCall, listening
+from headscope.model.families.sites import find_sites
+from headscope.model.instrument import Reversible
+
+INPUT = "input"
+KINDS = (INPUT, "head", "mlp")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes in the order of the network: input, then each layer's heads and feed-forward layer.
+
+    layers, heads  how many there are
+    """
+
+    layers: int
+    heads: int
+
+    def __len__(self) -> int:
+        return 1 + self.layers * (self.heads + 1)
+
+    def head(self, layer: int, head: int) -> int:
+        """The place of a head; layer and head from 0."""
+        return 1 + layer * (self.heads + 1) + head
+
+    def feed_forward(self, layer: int) -> int:
+        """The place of a feed-forward layer."""
+        return self.head(layer, self.heads)
+
+    def places_of_heads(self) -> Ints:
+        """[layer, head] the place of each head."""
+        layers = np.arange(self.layers)[:, None]
+        return 1 + layers * (self.heads + 1) + np.arange(self.heads)
+
+    def kinds(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """[node] which of KINDS each is."""
+        layer = [*["head"] * self.heads, "mlp"]
+        return np.array([INPUT, *layer * self.layers])
+
+    def keys(self, names: HeadNames) -> list[str]:
+        """[node] `input`, `a0.h0`, …, `m0`: what EAP calls them; layers by their own numbers."""
+        keys = [INPUT]
+        for number in map(names.number, range(self.layers)):
+            keys += [*(f"a{number}.h{head}" for head in range(self.heads)), f"m{number}"]
+        return keys
+
+    def printed(self, names: HeadNames) -> list[str]:
+        """[node] `input`, `L1·H1`, …, `MLP 1`, as pages name them."""
+        printed = [INPUT]
+        for layer in range(self.layers):
+            printed += [names.head(layer, head) for head in range(self.heads)]
+            printed.append(f"MLP {names.layer(layer)}")
+        return printed
+
+
+@dataclass
+class NodeOutputs:
+    """What every node gives in a pass of a batch.
+
+    stream        [example, token, model] the residual stream before the first layer
+    heads         by layer [example, query, head, dim] the mixtures Σ_j α_ij v_j
+    feed_forward  by layer [example, token, model]; None where there is no feed-forward layer
+    """
+
+    stream: torch.Tensor
+    heads: list[torch.Tensor] = field(default_factory=list)
+    feed_forward: list[torch.Tensor | None] = field(default_factory=list)
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """All tensors there are: the stream, then the heads and the feed-forward of each layer."""
+        yield self.stream
+        for mixed, fed in zip(self.heads, self.feed_forward, strict=True):
+            yield mixed
+            if fed is not None:
+                yield fed
+
+    def filled(self, tensors: Sequence[torch.Tensor]) -> NodeOutputs:
+        """Others in their places, in the order of `tensors`."""
+        every = iter(tensors)
+        made = NodeOutputs(next(every))
+        for fed in self.feed_forward:
+            made.heads.append(next(every))
+            made.feed_forward.append(None if fed is None else next(every))
+        return made
+
+
+class NodePass:
+    """A pass that takes down what the nodes give, and changes none of them."""
+
+    def __init__(self) -> None:
+        self.gave: NodeOutputs | None = None
+
+    def stream(self, own: torch.Tensor) -> torch.Tensor:
+        """The stream before the first layer."""
+        self.gave = NodeOutputs(own)
+        return own
+
+    def heads(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """[example, query, head, dim] the mixtures of a layer."""
+        assert self.gave is not None
+        self.gave.heads.append(own)
+        self.gave.feed_forward.append(None)
+        return own
+
+    def feed_forward(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """[example, token, model] what a feed-forward layer gives."""
+        assert self.gave is not None
+        self.gave.feed_forward[layer] = own
+        return own
+
+
+@dataclass
+class SlopePass(NodePass):
+    """A pass that begins with another stream, and records slopes.
+
+    start  [row, token, model] the stream before the first layer; it asks for its gradient
+    """
+
+    start: torch.Tensor
+
+    def stream(self, own: torch.Tensor) -> torch.Tensor:
+        """That stream."""
+        return super().stream(self.start)
+
+
+@dataclass
+class ReplacingPass(NodePass):
+    """A pass of several copies of a batch, in each of which some nodes give something else.
+
+    instead   what they give instead; sizes of 1 are repeated
+    replaced  [copy, node] whether they do
+    nodes     which node is where
+    """
+
+    instead: NodeOutputs
+    replaced: torch.Tensor
+    nodes: Nodes
+
+    def stream(self, own: torch.Tensor) -> torch.Tensor:
+        """As it is or replaced, by copy."""
+        return self._chosen(own, self.instead.stream, self.replaced[:, 0])
+
+    def heads(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """Likewise."""
+        first = self.nodes.head(layer, 0)
+        some = self.replaced[:, first : first + self.nodes.heads]
+        return self._chosen(own, self.instead.heads[layer], some)
+
+    def feed_forward(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """Likewise."""
+        instead = self.instead.feed_forward[layer]
+        assert instead is not None
+        return self._chosen(own, instead, self.replaced[:, self.nodes.feed_forward(layer)])
+
+    @staticmethod
+    def _chosen(own: torch.Tensor, instead: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+        rows = own.view(len(where), -1, *own.shape[1:])  # [copy, example, token, …]
+        there = where.view(len(where), 1, 1, *where.shape[1:], 1)
+        return torch.where(there, instead, rows).flatten(0, 1)
+
+
+class NodePasses(Reversible):
+    """Runs passes of a decoder in which nodes are taken down or replaced, while it is open.
+
+    run     runs the network once on some input, so that its feed-forward layers are seen
+    raises  ModelError for a network whose layers add something else than attention and one module
+    """
+
+    def __init__(self, network: PreTrainedModel, run: Callable[[], Any]) -> None:
+        self.network = network
+        sites = find_sites(network)
+        if not sites or any(site.block is None for site in sites):
+            raise ModelError(
+                f"the modules of whole layers of {type(network).__name__} are not known; wanted a "
+                "decoder that is made of layers"
+            )
+        self.blocks = [site.block for site in sites if site.block is not None]
+        attentions = [site.attention for site in sites]
+        self.modules = feed_forward_modules(self.blocks, attentions, run)
+        self._pass, self._layer, self._size = NodePass(), 0, torch.Size()
+
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(listening(self.network, self._attend, alone=True))
+        hook = self.blocks[0].register_forward_pre_hook(self._begin, with_kwargs=True)
+        stack.callback(hook.remove)
+        for layer, module in enumerate(self.modules):
+            if module is not None:
+                own = module.register_forward_hook(partial(self._fed, layer))
+                stack.callback(own.remove)
+
+    def _forget(self) -> None:
+        self._pass = NodePass()
+
+    def run(self, how: NodePass, run: Callable[[], Any]) -> Any:
+        """What `run` returns, in this pass."""
+        self._pass = how
+        try:
+            return run()
+        finally:
+            self._pass = NodePass()  # so that other passes of the network leave this one alone
+
+    def _begin(self, _block: Any, args: Any, kwargs: Any) -> Any:
+        own = args[0] if args else kwargs["hidden_states"]
+        made = self._pass.stream(own)
+        self._layer, self._size = 0, own.shape
+        return ((made, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": made})
+
+    def _attend(self, call: AttentionCall) -> None:
+        mixed = call.mix().transpose(1, 2)  # [row, query, head, dim]
+        call.mixed = self._pass.heads(self._layer, mixed).transpose(1, 2)
+        self._layer += 1
+
+    def _fed(self, layer: int, _module: Any, _args: Any, output: Any) -> Any:
+        own, size = first_of(output), self._size
+        made = self._pass.feed_forward(layer, own.view(size)).view(own.shape)
+        return (made, *output[1:]) if isinstance(output, tuple) else made

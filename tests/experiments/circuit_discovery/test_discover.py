@@ -1,0 +1,120 @@
+"""Are planted circuits found, and is nothing found where there is none?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from sklearn.metrics import roc_auc_score
+
+from experiments.circuit_discovery.planted import Planted, induction_prompts, planted
+from experiments.circuits.decoders import decoder, pairs
+from headscope.claims.reading import Reading
+from headscope.errors import InputError
+from headscope.experiments.circuit_discovery import DISCOVERY
+from headscope.experiments.circuit_discovery.discover import find_circuit
+from headscope.experiments.circuit_discovery.finding import choosing_items
+from headscope.experiments.circuit_discovery.node_attribution import node_attribution
+from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuit_discovery.nodes import Nodes
+from headscope.experiments.circuit_discovery.paired_passes import paired_passes
+from headscope.experiments.circuit_discovery.section import findings
+from headscope.experiments.circuits.over_items import share_over
+from headscope.experiments.circuits.prompts import encode_prompts
+
+COUPLES = 30  # of which a third chooses
+
+
+def circuit_of(one: Planted, seed: int) -> xr.Dataset:
+    return find_circuit(one.model, induction_prompts(one.model, couples=COUPLES, seed=seed))
+
+
+def heads_of(one: Planted) -> list[int]:
+    shape = one.model.model.shape
+    nodes = Nodes(shape.layers, shape.heads)
+    return [nodes.head(*head) for head in one.heads]
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "noise"), [("llama", 0, 0.0), ("llama", 1, 0.2), ("gpt2", 2, 0.0)]
+)
+def test_a_planted_circuit_is_found_and_is_faithful(family, seed, noise):
+    one = planted(family, seed, noise)
+    seen, true = circuit_of(one, seed), heads_of(one)
+    heads = [at for at, key in enumerate(seen["node"].values) if str(key).startswith("a")]
+    assert roc_auc_score(np.isin(heads, true), seen["score"].values[heads]) == 1
+    assert set(np.flatnonzero(seen["member"].values)) == {0, *true}
+    assert (seen["included"].values[true] > 0.95).all()
+    assert (seen["needed_ci_low"].values[true] > 0.5).all()
+    faithful = float(seen["circuit_faithfulness"][0])
+    assert faithful > 0.9
+    assert np.median(seen["random_faithfulness"]) < 0.1
+    assert np.abs(seen["incomplete"]).max() < 0.1
+
+
+def test_the_interval_of_a_score_covers_that_of_very_many_prompts():
+    one, each = planted("llama", 0, 0.2), 20
+    prompts = encode_prompts(
+        one.model.model.tokenizer, induction_prompts(one.model, couples=30 * each, seed=9)
+    )
+    with paired_passes(one.model, prompts, batch_tokens=4096) as paired:
+        scores = node_attribution(paired, steps=5)[:, heads_of(one)]
+        ends = np.array([[False], [True]]).repeat(len(paired.nodes), 1)
+        seen = answers_of_sets(paired, ends, stand_in(paired, "counterfactual"))
+    gap, items = seen[:, 1] - seen[:, 0], np.array(prompts.items)
+    wanted, inside = scores.sum(0) / gap.sum(), []
+    for start in range(0, len(items), 2 * each):
+        some = slice(start, start + 2 * each)
+        part = share_over(items[some].tolist(), scores[some], gap[some])
+        inside.append((part.low <= wanted) & (wanted <= part.high))
+    assert 0.85 <= np.mean(inside) <= 1  # of 60, nominal 0.95: less once in 1000
+
+
+def test_a_network_that_does_not_know_the_answer_has_no_circuit():
+    prompts = pairs(*[7] * 24, seed=3)
+    seen = find_circuit(decoder("Llama"), prompts)
+    assert not seen["gap_ci_low"] > 0
+    said = sentences(seen)
+    assert len(said) == 1
+    assert said[0].startswith("Which heads are the circuit, these prompts cannot tell")
+
+
+def sentences(seen: xr.Dataset) -> list[str]:
+    layers = sum(str(key).startswith("m") for key in seen["node"].values)
+    heads = sum(str(key).startswith("a0.") for key in seen["node"].values)
+    sizes = xr.Dataset(coords={"layer": range(layers), "head": range(heads)})
+    tree = xr.DataTree.from_dict({"/": sizes, "discovery": seen})
+    tree.attrs |= {"layers": layers, "heads": heads}
+    return findings(Reading(tree, DISCOVERY))
+
+
+def test_the_sentences_say_what_the_circuit_tells():
+    seen = circuit_of(planted("llama", 0), 0)
+    said = sentences(seen)
+    assert said[0].startswith("2 of 12 heads and 0 of 2 feed-forward layers are a circuit")
+    assert "20 items that did not choose it" in said[0]
+    worse = seen.copy()
+    worse["random_faithfulness"] = seen["random_faithfulness"] * 0 + 1
+    assert sentences(worse)[0].startswith("No circuit was found")
+
+
+def test_items_choose_or_try_and_never_both():
+    items = [f"item {at // 2}" for at in range(60)]
+    chose = choosing_items(items, seed=0)
+    assert chose.sum() == 20
+    assert (chose[::2] == chose[1::2]).all()
+    assert not np.array_equal(chose, choosing_items(items, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"steps": 0}, "0 steps"),
+        ({"prompts": [("w5 w6", " w7", " w8")]}, "no corrupted text"),
+        ({"prompts": [("w5 w6", " w7", " w8", "w5 w6 w9")]}, "of the same length"),
+        ({"prompts": pairs(5, 5, seed=1)[:1]}, "1 item"),
+    ],
+)
+def test_prompts_that_cannot_be_tried_are_refused(options, said):
+    with pytest.raises(InputError, match=said):
+        find_circuit(decoder("GPT-2"), **({"prompts": pairs(5, 6, 7)} | options))
