@@ -12,9 +12,10 @@ import transformers as T
 import headscope as hs
 from experiments.alignment.made import SENTENCES, fast, network_of
 from experiments.circuits.decoders import ADDING, network, pairs, words
+from experiments.circuits.made import saved, small
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.made_inputs import repeats
-from headscope.model.language_model import LanguageModel
+from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.wired import wire
 from headscope.wired.decks import deck
@@ -103,6 +104,22 @@ def test_of_a_decoder_beside_an_encoder_cross_attention_is_a_part(name):
     assert float(parts["parts"].sum()) == pytest.approx(parts.attrs["score"], rel=1e-9)
     assert np.abs(parts["query_side"].sel(part=["L1·H1", "cross-attention 1"])).min() > 1e-6
     assert (parts.attrs["position_bias"] != 0) == (name == "T5")
+
+
+@pytest.mark.parametrize("away", ["layers.0", "layers.1"])
+def test_of_a_network_that_is_partly_on_the_disk_the_parts_are_the_same(tmp_path, away):
+    folder, text = saved(tmp_path / "small", small("Llama")), "Monday cat dog Monday cat"
+    prompt = [(text, " dog", " tree")]
+    names = ("embed_tokens", "layers.0", "layers.1", "norm", "rotary_emb")
+    places = {f"model.{name}": "disk" if name in (away, "norm") else "cpu" for name in names}
+    model = load_language_model(folder, device_map={**places, "lm_head": "cpu"})
+    wanted = hs.prompts.score_parts(folder, text, (LAYER, HEAD), 4, 2)
+    direct = hs.prompts.direct_logits(folder, prompt)
+    for _ in range(2):  # a pass leaves the weights where they were
+        own = hs.prompts.score_parts(model, text, (LAYER, HEAD), 4, 2)
+        np.testing.assert_allclose(own["parts"], wanted["parts"], atol=1e-6)
+        other = hs.prompts.direct_logits(model, prompt)
+        np.testing.assert_allclose(other["direct"], direct["direct"], atol=1e-6)
 
 
 def test_layers_without_attention_are_parts_by_their_paths_and_experts_are_their_layer():

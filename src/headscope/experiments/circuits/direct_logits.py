@@ -47,7 +47,6 @@ from headscope.experiments.circuits.readout import (
     output_head,
 )
 from headscope.experiments.circuits.residual_parts import BIASES, MLP, Cut, Parts, unlike
-from headscope.experiments.importance.gradients import frozen
 from headscope.model.batch import Batch, to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.language_model import LanguageModel, ModelLike
@@ -207,7 +206,6 @@ def written(
         with (
             torch.enable_grad(),
             evaluating(network),
-            frozen(network),
             objective.asking(network, places),
             cut.watching(),
             output_head(network).register_forward_hook(
@@ -247,7 +245,7 @@ def _parts(
         for ids, sign in zip(sides, (1, -1), strict=True):
             row[ids] += sign / len(row[ids])
     shares = dict(zip(parts.names, to_float64(parts.shares(logits, weights)).T, strict=True))
-    rows, last = asked_places(batch)
+    rows, last = (one.cpu() for one in asked_places(batch))  # layers may be on several devices
     sources, mlps = [], []
     with torch.no_grad():
         for piece, grad in zip(parts.pieces, parts.gradients(logits, weights), strict=True):
@@ -259,25 +257,25 @@ def _parts(
             back = grad[rows, last].to(view.values.dtype)
             reads = torch.einsum("rm,hdm->rhd", back, view.projection.weight.to(back.dtype))
             worth = torch.linalg.vecdot(view.values, reads[:, :, None])
-            sources.append(view.attention[rows, :, last] * worth)  # [row, head, key]
+            sources.append(to_float64(view.attention[rows, :, last] * worth))  # [row, head, key]
             for name in piece.names:
                 shares.pop(name)
             mlps.append(shares.pop(MLP.format(cut.names.layer(piece.layer)), np.zeros(len(rows))))
     if len(sources) != len(views):
         raise unlike(parts.path, "its layers are not one attention each")
-    bias, by_token = shares.pop(BIASES), torch.stack(sources, 1)
+    bias, by_token = shares.pop(BIASES), np.stack(sources, 1)
     if others := [name for name in shares if "embedding" not in name]:
         raise unlike(others[0], "it is no layer with attention")
     values = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
     rows_of = zip(values, *answers, strict=True)
     difference = torch.stack([row[one].mean() - row[other].mean() for row, one, other in rows_of])
     return {
-        "heads": to_float64(by_token.sum(-1)),
+        "heads": by_token.sum(-1),
         "mlps": np.stack(mlps, 1),
         "embedding": np.sum(list(shares.values()), 0),
         "bias": bias,
         "difference": to_float64(difference),
-        "sources": to_float64(by_token),
+        "sources": by_token,
     }
 
 

@@ -21,7 +21,6 @@ from torch import nn
 
 from headscope.errors import ModelError
 from headscope.experiments.circuits.readout import FrozenNorm
-from headscope.experiments.importance.gradients import frozen
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import Site, find_sites
@@ -170,7 +169,6 @@ def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
     with (
         torch.enable_grad(),
         evaluating(network),
-        frozen(network),
         cut.watching(),
         Instrument(network, interventions=[cut.reach]),
         suppress(_ReachedError),
