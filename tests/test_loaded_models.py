@@ -30,6 +30,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "patch_heads": lambda model: hs.prompts.patch_heads(model, PROMPTS),
     "path_patch": lambda model: hs.prompts.path_patch(model, PROMPTS, **PLACES),
     "knockouts": lambda model: hs.prompts.knockouts(model, PROMPTS),
+    "score_parts": lambda model: hs.prompts.score_parts(model, TEXTS[0], (1, 0), 5, 2),
+    "mean_score_parts": lambda model: hs.prompts.mean_score_parts(
+        model, (1, 0), sequences=10, length=8
+    ),
     "switch_off": lambda model: hs.prompts.switch_off(
         model, {"mine": [(0, 1)]}, sequences=10, length=8
     ),

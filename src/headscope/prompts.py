@@ -1,4 +1,5 @@
-"""What heads of a decoder do on prompts: effects, paths, knock-outs, as labelled arrays.
+"""What heads of a decoder do on prompts: effects, paths, knock-outs, as labelled arrays; and what
+wrote the score of a query and a key, of an encoder too.
 
     import headscope as hs
     effects = hs.prompts.patch_heads("demo-decoder", "ioi")
@@ -14,7 +15,9 @@ _WHERE = {
     "function_vectors": "headscope.experiments.circuits.head_paths",
     "knockouts": "headscope.experiments.circuits.head_paths",
     "patch_heads": "headscope.experiments.circuits.patching",
+    "mean_score_parts": "headscope.experiments.circuits.score_parts",
     "path_patch": "headscope.experiments.circuits.head_paths",
+    "score_parts": "headscope.experiments.circuits.score_parts",
     "switch_off": "headscope.experiments.circuits.switched_off",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605

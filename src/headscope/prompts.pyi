@@ -6,4 +6,6 @@ from headscope.experiments.circuits.head_paths import function_vectors as functi
 from headscope.experiments.circuits.head_paths import knockouts as knockouts
 from headscope.experiments.circuits.head_paths import path_patch as path_patch
 from headscope.experiments.circuits.patching import patch_heads as patch_heads
+from headscope.experiments.circuits.score_parts import mean_score_parts as mean_score_parts
+from headscope.experiments.circuits.score_parts import score_parts as score_parts
 from headscope.experiments.circuits.switched_off import switch_off as switch_off

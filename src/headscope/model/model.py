@@ -261,9 +261,8 @@ def forward(
 
     keep  whether a decoder may keep the keys and values of all layers, as it does by itself
     """
-    more = {} if keep or not getattr(network.config, "use_cache", False) else {"use_cache": False}
     with torch.inference_mode():
-        return run_network(network, input_ids, mask, segment_ids, **more)
+        return run_network(network, input_ids, mask, segment_ids, keep=keep)
 
 
 def show_layers(model: Model, batch: Batch, observer: Callable[[LayerView], None]) -> None:
@@ -278,9 +277,13 @@ def run_network(
     input_ids: torch.Tensor,
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
+    *,
+    keep: bool = True,
     **more: Any,
 ) -> Any:
     """The same, with gradients where somebody asks for them; `more` goes to the network."""
+    if not keep and getattr(network.config, "use_cache", False):
+        more["use_cache"] = False
     whole = isinstance(network, ReadsByDecoder) or not network.config.is_encoder_decoder
     runner: Any = network if whole else network.get_encoder()
     inputs: dict[str, torch.Tensor] = {"input_ids": input_ids, "attention_mask": mask.long()}

@@ -53,6 +53,15 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
         values |= {
             "followed": (("sender",), units),
             "gap": (("prompt",), np.full(prompts, 2.0)),
+            "looked_at": (("prompt", "sender"), rng.integers(0, n, (prompts, len(units)))),
+            "writer": (
+                ("prompt", "sender", "side", "place"),
+                np.broadcast_to(
+                    ["token embedding", "L1·H3", "MLP 1", "<b>x</b>", ""],
+                    (prompts, len(units), 2, 5),
+                ),
+            ),
+            "wrote": (("prompt", "sender", "side", "place"), draw(prompts, len(units), 2, 5)),
             "path": (
                 ("prompt", "sender", "receiver", "via"),
                 above * draw(prompts, len(units), len(units), 3),
@@ -192,6 +201,25 @@ def test_paths_stand_with_the_strongest_first_and_lead_to_the_other_head(opened,
     assert page.evaluate("document.activeElement.id") == "head-name"
     page.go_back()
     page.get_by_role("heading", name="L2·H3", exact=True).wait_for()
+
+
+def test_what_wrote_the_strongest_score_stands_in_order_and_leads_to_its_head(opened, tree):
+    page, found = opened(tree, "#L2H3"), tree["prompts"].to_dataset()
+    unit = found["followed"].values.tolist().index(6)
+    token = TOKENS[int(found["looked_at"][0, unit])].strip()
+    page.get_by_role("heading", name=f"Why it looks at “{token}”", exact=True).wait_for()
+    for side, name in enumerate(("query at “to”", f"key at “{token}”")):
+        part = page.locator("#writers section").nth(side)
+        assert part.locator("h4").text_content() == f"What wrote the {name}"
+        values = found["wrote"][0, unit, side].values[:4]  # the fifth has no name
+        names = ["token embedding", "L1·H3", "MLP 1", "<b>x</b>"]
+        wanted = [f"{one}{number(value)}" for one, value in zip(names, values, strict=True)]
+        assert part.locator("li").all_text_contents() == wanted
+    page.locator("#writers a").first.click()
+    page.get_by_role("heading", name="L1·H3", exact=True).wait_for()
+    page.locator("#cells a").first.click()  # L1·H1 is not followed
+    page.get_by_role("heading", name="L1·H1", exact=True).wait_for()
+    assert not page.locator("#why").is_visible()
 
 
 def test_paths_are_drawn_from_layer_to_layer_and_a_head_in_the_drawing_is_chosen(opened, tree):

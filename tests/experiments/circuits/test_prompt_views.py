@@ -9,7 +9,8 @@ import torch
 import headscope as hs
 from experiments.circuits.decoders import decoder, pairs
 from experiments.circuits.test_patching import projections, sides
-from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
+from headscope.core.head_names import counting_from
+from headscope.experiments.circuits.prompt_views import WRITERS, followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
 from reference.circuits import difference, head_inputs, head_inputs_of_all, normed, patched
 
@@ -122,6 +123,32 @@ def test_paths_are_those_of_path_patch_in_logits(seen):
         wanted = one["path"] * float(found["gap"][at])
         np.testing.assert_allclose(found["path"][at], wanted, atol=2e-5)
     assert np.nanmax(np.abs(found["path"])) > 1e-4
+
+
+def test_what_wrote_the_strongest_score_of_a_followed_head_is_that_of_score_parts(seen):
+    model, prompts, found = seen
+    for at, (clean, *_) in enumerate(sides(model, prompts)):
+        for unit, head in enumerate(FOLLOWED):
+            key, last = int(found["looked_at"][at, unit]), len(clean) - 1
+            attention = found["attention"][at, head[0], head[1], : last + 1]
+            assert key == int(np.argmax(attention.values))
+            parts = hs.prompts.score_parts(model, clean.tolist(), head, last, key)
+            for side, name in enumerate(("query_contrast", "key_contrast")):
+                own = parts[name].to_series()
+                largest = own[own.abs().sort_values(ascending=False).index][:WRITERS]
+                names = [one for one in found["writer"][at, unit, side].values if one]
+                assert names == largest.index.tolist()
+                values = found["wrote"][at, unit, side].values[: len(names)]
+                np.testing.assert_allclose(values, largest, rtol=1e-4, atol=1e-5)
+    assert {"token embedding", "MLP 1"} <= set(found["writer"].values.ravel())
+
+
+def test_names_in_a_run_count_from_1_whatever_the_options(seen):
+    model, prompts, found = seen
+    asked = encode_prompts(model.model.tokenizer, prompts)
+    with counting_from(0):
+        other = prompt_views(model, asked, shown=1, followed=FOLLOWED, batch_tokens=200)
+    assert (other["writer"][0] == found["writer"][0]).all()
 
 
 def test_what_both_answers_begin_with_ends_the_prompt_and_the_compared_token_is_named():

@@ -6,14 +6,13 @@
 A head adds Σ_j α_ij f_h(x_j) to the residual stream of the last token, and the final norm, at the
 scale that it has there, and the unembedding of the right answer less that of the wrong one turn it
 into logits (Elhage et al. 2021; Wang et al. 2023). Embeddings, MLPs and biases add the rest: the
-parts add up to the logit difference, and are refused where they do not. What a head writes for
-other layers to read is not in it: that is what patching shows.
+parts add up to the logit difference, and are refused where they do not (see `residual_parts`). What
+a head writes for other layers to read is not in it: that is what patching shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
-from torch import nn
 
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
-from headscope.errors import ModelError
 from headscope.experiments.circuits.made_prompts import MADE, made_prompts
 from headscope.experiments.circuits.over_items import (
     about,
@@ -44,24 +41,21 @@ from headscope.experiments.circuits.own_prompts import (
 )
 from headscope.experiments.circuits.prompts import PromptSet, encode_prompts
 from headscope.experiments.circuits.readout import (
-    FrozenNorm,
-    Readout,
     asked_places,
     asking_last,
     decoder_of,
+    output_head,
 )
+from headscope.experiments.circuits.residual_parts import BIASES, MLP, Cut, Parts, unlike
 from headscope.model.batch import Batch, to_float64
-from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Instrument
 from headscope.model.language_model import LanguageModel, ModelLike
 from headscope.model.layer import LayerView
-from headscope.model.linears import rounding
-from headscope.model.model import evaluating, forward
+from headscope.model.model import evaluating, run_network
 from headscope.model.request import BATCH_TOKENS
 from headscope.tasks.task_request import language_model
 
 SOURCE = "Elhage et al. 2021; Wang et al. 2023"
-TOLERANCE = 1e-3  # of the largest part, in float32: what parts may miss of the whole by rounding
 
 
 @dataclass(frozen=True)
@@ -201,161 +195,88 @@ def written(
     raises  ModelError for a network whose layers add something that is not known, or whose parts
             do not add up to what it told
     """
-    network = decoder_of(model)
-    blocks = list(dict.fromkeys(s.block for s in find_sites(network) if s.block is not None))
-    parts: list[tuple[int, dict[str, Any]]] = []
+    network, parts = decoder_of(model), list[tuple[int, dict[str, Any]]]()
     objective, changed = asking_last(examples, prompts.right), False
-    with evaluating(network):
-        for places in batches(examples, budget=batch_tokens):
-            batch = model.model.batch([examples[at] for at in places])
-            taken = _Taken(asked_places(batch))
-            with (
-                objective.asking(network, places),
-                Readout(network, blocks) as readout,
-                taken.watching(blocks),
-                Instrument(network, observers=[taken.views.append]),
-            ):
-                answer = forward(network, *batch.inputs, keep=False)
-            right, wrong = ([some[at] for at in places] for some in (prompts.right, prompts.wrong))
-            with torch.inference_mode():
-                numbers = _parts(taken, readout, batch, right, wrong)
-                numbers |= _answers(answer.logits, right)
-                changed |= not torch.equal(answer.logits, readout.logits)
-            parts += [
-                (at, {name: value[row] for name, value in numbers.items()})
-                for row, at in enumerate(places)
-            ]
+    for places in batches(examples, budget=batch_tokens):
+        batch, cut = (
+            model.model.batch([examples[at] for at in places]),
+            Cut(model.model, len(places)),
+        )
+        views, logits = list[LayerView](), list[torch.Tensor]()
+        with (
+            torch.enable_grad(),
+            evaluating(network),
+            objective.asking(network, places),
+            cut.watching(),
+            output_head(network).register_forward_hook(
+                lambda _m, _a, out, to=logits: to.append(out)
+            ),
+            Instrument(network, observers=[views.append]),
+        ):
+            answer = run_network(network, *batch.inputs, keep=False).logits.detach()
+        right, wrong = ([some[at] for at in places] for some in (prompts.right, prompts.wrong))
+        with torch.no_grad():
+            numbers = _answers(answer, right)
+            changed |= not torch.equal(answer, logits[0])
+        numbers |= _parts(cut, views, batch, logits[0], (right, wrong))
+        parts += [
+            (at, {name: value[row] for name, value in numbers.items()})
+            for row, at in enumerate(places)
+        ]
     rows = [row for _, row in sorted(parts, key=lambda one: one[0])]
     sources = [row.pop("sources")[..., : len(one)] for row, one in zip(rows, examples, strict=True)]
-    result = Written(
+    return Written(
         **{name: np.stack([r[name] for r in rows]) for name in rows[0]},
         sources=sources,
         after="before the network's own softcap or scale" if changed else "",
     )
-    largest = max(np.abs(result.heads).sum((1, 2)).max(), np.abs(result.difference).max())
-    if not np.abs(result.rest).max() <= max(TOLERANCE, rounding(network.dtype)) * max(
-        largest, 1e-6
-    ):
-        raise ModelError(
-            f"what the parts of {type(network).__name__} write differs from the logit difference "
-            "by "
-            f"{np.abs(result.rest).max():.1e}; wanted their sum: please report this model"
-        )
-    return result
-
-
-class _Taken:
-    """What a pass leaves at the asked places: each layer's input and output, and what it added."""
-
-    def __init__(self, places: tuple[torch.Tensor, torch.Tensor]) -> None:
-        self.places = places
-        self.views: list[LayerView] = []
-        self.before: list[torch.Tensor] = []  # [row, model] by layer
-        self.after: list[torch.Tensor] = []
-        self.inside: list[list[tuple[nn.Module, torch.Tensor, torch.Tensor]]] = []
-
-    def watching(self, blocks: Sequence[nn.Module]) -> ExitStack:
-        """A context in which the layers are taken down."""
-        stack = ExitStack()
-        for block in blocks:
-            stack.callback(block.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
-            stack.callback(block.register_forward_hook(self._end).remove)
-            for module in block.modules():
-                if module is not block:
-                    stack.callback(module.register_forward_hook(self._part).remove)
-        return stack
-
-    def _begin(self, _block: Any, args: Any, kwargs: Any) -> None:
-        hidden = args[0] if args else kwargs["hidden_states"]
-        self.size = hidden.shape
-        self.before.append(hidden[self.places])
-        self.inside.append([])
-
-    def _end(self, _block: Any, _args: Any, output: Any) -> None:
-        self.after.append((output[0] if isinstance(output, tuple) else output)[self.places])
-
-    def _part(self, module: nn.Module, args: Any, output: Any) -> None:
-        first = output[0] if isinstance(output, tuple) else output
-        tensors = [one for one in (args[0] if args else None, first) if torch.is_tensor(one)]
-        if tensors and tensors[-1].numel() == self.size.numel():
-            rows = [
-                t.reshape(self.size)[self.places] if t.numel() == self.size.numel() else t[:0]
-                for t in (tensors[0], tensors[-1])
-            ]
-            self.inside[-1].append((module, rows[0], rows[1]))
 
 
 def _parts(
-    taken: _Taken, readout: Readout, batch: Batch, right: Sequence[Any], wrong: Sequence[Any]
+    cut: Cut,
+    views: Sequence[LayerView],
+    batch: Batch,
+    logits: torch.Tensor,
+    answers: tuple[Sequence[Any], Sequence[Any]],
 ) -> dict[str, Float64]:
-    ahead, constant = readout.directions(taken.after[-1], taken.places, right, wrong)
-    rows, last = taken.places
-    heads, mlps, sources = [], [], []
-    for at, view in enumerate(taken.views):
-        if len(taken.before) != len(taken.views) or view.output is None or view.values is None:
-            raise _unlike(view, "its layers are not one attention each")
-        if at and not torch.equal(taken.before[at], taken.after[at - 1]):
-            raise _unlike(view, "its layer is not given what the layer before gave")
-        own = view.output[taken.places]
-        norm, added = _added(taken, at, own)
-        direction = ahead if norm is None else norm.back(ahead)  # [row, model]
-        projection = view.projection
-        wide = direction.dtype
-        reads = torch.einsum("rm,hdm->rhd", direction, projection.weight.to(wide))
-        worth = torch.linalg.vecdot(view.values.to(wide), reads[:, :, None])  # [row, head, key]
-        sources.append(view.attention[rows, :, last].to(wide) * worth)
-        heads.append(sources[-1].sum(-1))  # [row, head]
-        if projection.bias is not None:
-            constant = constant + direction @ projection.bias.to(wide)
-        if norm is not None:
-            constant = constant + ahead @ norm.shift
-        mlps.append(torch.linalg.vecdot(added.to(wide), ahead))
-    logits = readout.logits.to(ahead.dtype)
-    sides = zip(logits, right, wrong, strict=True)
-    difference = torch.stack([row[one].mean() - row[other].mean() for row, one, other in sides])
-    embedding = torch.linalg.vecdot(taken.before[0].to(ahead.dtype), ahead)
+    parts = Parts(type(cut.model.network).__name__, cut.pieces, logits)
+    weights = torch.zeros_like(logits)  # [row, vocabulary]
+    for row, *sides in zip(weights, *answers, strict=True):
+        for ids, sign in zip(sides, (1, -1), strict=True):
+            row[ids] += sign / len(row[ids])
+    shares = dict(zip(parts.names, to_float64(parts.shares(logits, weights)).T, strict=True))
+    rows, last = (one.cpu() for one in asked_places(batch))  # layers may be on several devices
+    sources, mlps = [], []
+    with torch.no_grad():
+        for piece, grad in zip(parts.pieces, parts.gradients(logits, weights), strict=True):
+            if piece.layer is None or grad is None:
+                continue
+            view = views[piece.layer]
+            if view.values is None:
+                raise unlike(view.site.path, "its values are not seen")
+            back = grad[rows, last].to(view.values.dtype)
+            reads = torch.einsum("rm,hdm->rhd", back, view.projection.weight.to(back.dtype))
+            worth = torch.linalg.vecdot(view.values, reads[:, :, None])
+            sources.append(to_float64(view.attention[rows, :, last] * worth))  # [row, head, key]
+            for name in piece.names:
+                shares.pop(name)
+            mlps.append(shares.pop(MLP.format(cut.names.layer(piece.layer)), np.zeros(len(rows))))
+    if len(sources) != len(views):
+        raise unlike(parts.path, "its layers are not one attention each")
+    bias, by_token = shares.pop(BIASES), np.stack(sources, 1)
+    if others := [name for name in shares if "embedding" not in name]:
+        raise unlike(others[0], "it is no layer with attention")
+    values = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
+    rows_of = zip(values, *answers, strict=True)
+    difference = torch.stack([row[one].mean() - row[other].mean() for row, one, other in rows_of])
     return {
-        "heads": to_float64(torch.stack(heads, 1)),
-        "mlps": to_float64(torch.stack(mlps, 1)),
-        "embedding": to_float64(embedding),
-        "bias": to_float64(constant),
+        "heads": by_token.sum(-1),
+        "mlps": np.stack(mlps, 1),
+        "embedding": np.sum(list(shares.values()), 0),
+        "bias": bias,
         "difference": to_float64(difference),
-        "sources": to_float64(torch.stack(sources, 1)),
+        "sources": by_token,
     }
-
-
-def _added(taken: _Taken, at: int, own: torch.Tensor) -> tuple[FrozenNorm | None, torch.Tensor]:
-    """How attention comes into the stream, through a norm or as it is; and what else is added.
-
-    own      [row, model] what the output projection gave
-    returns  the norm or None, and [row, model] what another module of the layer gave: the MLP
-    """
-    whole = taken.after[at] - taken.before[at]
-    inside = taken.inside[at]
-    near = partial(_near, size=float(whole.abs().max()))
-    ways: list[tuple[FrozenNorm | None, torch.Tensor]] = [(None, own)]
-    for module, inputs, gave in inside:
-        if inputs.shape == own.shape and near(inputs, own) and not near(gave, own):
-            norm = None if any(module.children()) else FrozenNorm.of(module, inputs, gave)
-            ways += [] if norm is None else [(norm, gave)]
-    for norm, attention in ways:
-        for _, _, gave in reversed(inside):
-            if near(whole - attention, gave):
-                return norm, gave
-        if near(whole, attention):
-            return norm, torch.zeros_like(attention)
-    raise _unlike(taken.views[at], "its layer adds more than attention and one other module give")
-
-
-def _near(one: torch.Tensor, other: torch.Tensor, *, size: float) -> bool:
-    return bool((one - other).abs().max() <= rounding(one.dtype) * 0.1 * size)
-
-
-def _unlike(view: LayerView, reason: str) -> ModelError:
-    return ModelError(
-        f"{view.site.path}: {reason}: the writes of heads into the logits are unknown for this "
-        "family; wanted a decoder whose layers add attention and an MLP to a residual stream"
-    )
 
 
 def _answers(logits: torch.Tensor, right: Sequence[Any]) -> dict[str, Float64]:

@@ -272,7 +272,28 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
         **lost,
         "codes": packed(scale, codes.astype(np.int16), shares.astype(np.uint16)),
         **(_paths(one) if "path" in one else {}),
+        **({"why": _writers(one)} if "wrote" in one else {}),
     }
+
+
+def _writers(one: xr.Dataset) -> list[list[Any]]:
+    """By followed head: its strongest key, then the parts that wrote the query, and the key."""
+    return [
+        [
+            int(key),
+            *(
+                [
+                    [printable(name), _plain(value)]
+                    for name, value in zip(*side, strict=True)
+                    if name
+                ]
+                for side in zip(names, values, strict=True)
+            ),
+        ]
+        for key, names, values in zip(
+            one["looked_at"].values, one["writer"].values, one["wrote"].values, strict=True
+        )
+    ]
 
 
 def _paths(one: xr.Dataset) -> dict[str, Any]:

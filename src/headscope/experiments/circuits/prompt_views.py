@@ -9,6 +9,7 @@ of the logit difference is lost when a head is switched off (its mixture is zero
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
@@ -18,16 +19,18 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.claims.terms import OURS, WANG
+from headscope.claims.terms import ELHAGE, OURS, WANG
 from headscope.core.accumulators import Float64, Ints
 from headscope.core.display import printable
-from headscope.core.head_names import Head
+from headscope.core.head_names import Head, counting_from
 from headscope.core.results import labelled, largest_first, tabled
 from headscope.corpus.document import Example
+from headscope.errors import ModelError
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
+from headscope.experiments.circuits.score_parts import strongest_writers
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.language_model import LanguageModel
@@ -37,6 +40,7 @@ from headscope.model.shared_prefix import WholePass
 from headscope.model.variants import mean_mixtures
 
 FOLLOWED = 10  # heads between which paths are followed
+WRITERS = 5  # parts that are named for a query, and for a key
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
 # name → its dimensions, what it is, its unit, its source
 VARIABLES = {
@@ -60,6 +64,9 @@ VARIABLES = {
     "attention": ("prompt layer head token", "of the last token", "probability", OURS),
     "followed": ("sender", "heads between which paths go", "1", OURS),
     "path": ("prompt sender receiver via", "that a path brings back", "logits", WANG),
+    "looked_at": ("prompt sender", "the last token's strongest key", "1", OURS),
+    "writer": ("prompt sender side place", "part that wrote most of that score", "1", ELHAGE),
+    "wrote": ("prompt sender side place", "of it, less other keys' mean", "1", ELHAGE),
     "gap": ("prompt", "that the corrupted prompt takes", "logits", WANG),
 }
 
@@ -81,7 +88,7 @@ def prompt_views(
               one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost,
               lost_mean[prompt, layer, head] and rest[prompt, part] in logits; source, to_answer and
               attention[prompt, layer, head, token] of the last token; of followed heads their
-              units, path[prompt, sender, receiver, via] and gap[prompt] in logits
+              units, path[prompt, sender, receiver, via] and gap[prompt] in logits; and `_writers`
     raises    ModelError as `written` and `head_swaps`
     """
     encoded = every.part(range(min(shown, len(every.clean))))
@@ -122,7 +129,29 @@ def prompt_views(
         path, gap = path_changes(model, encoded, followed, followed, batch_tokens=batch_tokens)
         units = np.array([layer * parts.heads.shape[2] + head for layer, head in followed])
         values |= {"followed": units, "path": path, "gap": gap}
+        values |= _writers(model, encoded, followed)
     return _labelled(values).assign_attrs(prompts=encoded.kind, tidy=0)
+
+
+def _writers(model: LanguageModel, prompts: PromptSet, heads: Sequence[Head]) -> dict[str, Any]:
+    """Where each head looks from the last token, and what wrote the score: names count from 1.
+
+    returns  nothing for a family that norms its queries in a way of its own
+    """
+    by_prompt = []
+    with counting_from(1), suppress(ModelError):
+        for one in prompts.clean:
+            by_prompt.append(strongest_writers(model.model, one, heads, count=WRITERS))
+    if len(by_prompt) < len(prompts.clean):
+        return {}
+    shape = (len(by_prompt), len(heads), 2, WRITERS)
+    names, values = np.full(shape, "", dtype=object), np.full(shape, np.nan)
+    for at in np.ndindex(*shape[:3]):
+        prompt, head, side = at
+        for place, (name, value) in enumerate(by_prompt[prompt][head][1][side]):
+            names[*at, place], values[*at, place] = name, value
+    keys = np.array([[key for key, _ in own] for own in by_prompt])
+    return {"looked_at": keys, "writer": names.astype(str), "wrote": values}
 
 
 def _labelled(values: dict[str, Any]) -> xr.Dataset:
@@ -131,6 +160,7 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
         "end": ("answer", "wrong"),
         "via": VIA,
         "part": ("mlps", "embedding", "bias"),
+        "side": ("query", "key"),
     }
     dataset = labelled(tabled(values, VARIABLES), coords=coords)
     for variable in dataset.data_vars.values():

@@ -1,4 +1,4 @@
-"""The direction of the residual stream that is a logit difference, through the final norm.
+"""The output head of a decoder, the norm before it, and norms that are linear at a given scale.
 
 A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
 are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
@@ -9,7 +9,7 @@ Gemma and others need no table; it is then compared with its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,7 +23,7 @@ from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.language_model import LanguageModel, TokenLoss
-from headscope.model.linears import equal_but_for_rounding, used_matrix
+from headscope.model.linears import equal_but_for_rounding
 from headscope.model.placement import held
 
 _LARGE = 1e3  # probes of this size make a norm's ε too small to matter
@@ -67,15 +67,17 @@ class FrozenNorm:
         width, wide = inputs.shape[-1], torch.promote_types(inputs.dtype, torch.float32)
         probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=inputs.device)
         probe[::2] *= -1  # about half of them: no number is near their mean
+        probe = probe.to(inputs.dtype).to(wide)
         shift = norm.forward(torch.zeros_like(inputs[0])).to(wide)
-        raw = norm.forward(probe.to(inputs)).to(wide)
-        centred = equal_but_for_rounding(norm.forward((probe + _LARGE).to(inputs)).to(wide), raw)
+        raw, moved = (norm.forward((probe + more).to(inputs)) for more in (0, _LARGE))
+        centred = equal_but_for_rounding(moved, raw)
         base = probe - probe.mean() * centred
         scale = (raw - shift) * base.square().mean().sqrt() / base  # [model] γ
         parts = scale * (inputs.to(wide) - inputs.to(wide).mean(-1, keepdim=True) * centred)
         own = answer.to(wide) - shift
         size = (own * parts).sum(-1, keepdim=True) / parts.square().sum(-1, keepdim=True)
-        there = bool(scale.isfinite().all()) and equal_but_for_rounding(parts * size, own)
+        there = bool(scale.isfinite().all())
+        there = there and equal_but_for_rounding(parts * size, own.to(answer.dtype))
         return cls(scale * size, centred, shift) if there else None
 
     def back(self, direction: torch.Tensor) -> torch.Tensor:
@@ -84,94 +86,28 @@ class FrozenNorm:
         return before - before.mean(-1, keepdim=True) * self.centred
 
 
-class Readout:
-    """Records the inputs and outputs of a network's final norm and output head.
+def norm_before_head(
+    network: PreTrainedModel, blocks: Sequence[nn.Module], run: Callable[[], object]
+) -> nn.Module | None:
+    """The module whose output the output head reads; None where it reads that of a layer.
 
-    Open it as a context around a pass of which the head computes asked rows only; then:
-
-    inputs       [row, model] what the head was given at the asked places
-    logits       [row, vocabulary] what it gave; a final softcap comes after
+    blocks  the layers
+    run     runs the network once
     """
+    head, seen = output_head(network), list[tuple[nn.Module, torch.Tensor, torch.Tensor]]()
 
-    inputs: torch.Tensor
-    logits: torch.Tensor
+    def keep(module: nn.Module, args: Any, output: Any) -> None:
+        if args and torch.is_tensor(output) and (module is head or args[0].shape == output.shape):
+            seen.append((module, args[0].detach(), output.detach()))
 
-    def __init__(self, network: PreTrainedModel, blocks: Sequence[nn.Module]) -> None:
-        self.network = network
-        self.head = output_head(network)
-        inside = {module for block in blocks for module in block.modules()}
-        self.outside = [m for m in network.modules() if m not in inside and not any(m.children())]
-        self._seen: list[tuple[nn.Module, torch.Tensor, torch.Tensor]] = []
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Readout:
-        for module in self.outside:
-            hook = self._head if module is self.head else self._other
-            self._stack.callback(module.register_forward_hook(hook).remove)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _head(self, _module: Any, args: Any, output: torch.Tensor) -> None:
-        self.inputs, self.logits = args[0].detach(), output.detach()
-
-    def _other(self, module: nn.Module, args: Any, output: Any) -> None:
-        if args and isinstance(output, torch.Tensor) and args[0].shape == output.shape:
-            self._seen.append((module, args[0].detach(), output.detach()))
-
-    @property
-    def norm(self) -> nn.Module | None:
-        """The module whose output the head read, in a pass in which the head computed all rows."""
-        return next(
-            (m for m, _, out in reversed(self._seen) if equal_but_for_rounding(out, self.inputs)),
-            None,
-        )
-
-    def directions(
-        self,
-        final: torch.Tensor,
-        places: tuple[torch.Tensor, torch.Tensor],
-        right: Sequence[Ints],
-        wrong: Sequence[Ints],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The direction of the residual stream that is the logit difference, and its constant.
-
-        final    [row, model] the residual stream after the last layer, at the asked places
-        places   rows and columns of these in the batch
-        returns  [row, model] and [row]: what β of the norm and the head's bias add
-        raises   ModelError where something else than a norm stands before the head
-        """
-        matrix, bias = used_matrix(self.head) or (None, None)
-        if matrix is None:
-            raise ModelError(
-                f"the language-model head of {type(self.network).__name__} is no linear map; "
-                "wanted one: the writes of heads into the logits are unknown for this model"
-            )
-        wide = torch.promote_types(final.dtype, torch.float32)
-        first, second = (
-            torch.stack([matrix[:, ids].mean(1, dtype=wide) for ids in side])  # [row, model]
-            for side in (right, wrong)
-        )
-        ahead = first - second
-        constant = torch.zeros(len(ahead), dtype=wide, device=final.device)
-        if bias is not None:
-            first, second = (
-                torch.stack([bias[ids].to(wide).mean() for ids in side]) for side in (right, wrong)
-            )
-            constant += first - second
-        if equal_but_for_rounding(final, self.inputs):
-            return ahead, constant
-        for module, inputs, answer in reversed(self._seen):
-            if inputs.ndim == 3 and equal_but_for_rounding(answer[places], self.inputs):
-                norm = FrozenNorm.of(module, inputs[places], answer[places])
-                if norm is not None and equal_but_for_rounding(inputs[places], final):
-                    return norm.back(ahead), constant + ahead @ norm.shift
-        raise ModelError(
-            f"{type(self.network).__name__} has a module between its last layer and its "
-            "language-model head that is no LayerNorm or RMSNorm: the writes of heads into the "
-            "logits are unknown for this model"
-        )
+    inside = {module for block in blocks for module in block.modules()}
+    with ExitStack() as stack:
+        for module in network.modules():
+            if module not in inside and not any(module.children()):
+                stack.callback(module.register_forward_hook(keep).remove)
+        run()
+    read = next(inputs for module, inputs, _ in seen if module is head)
+    return next((m for m, _, out in reversed(seen) if equal_but_for_rounding(out, read)), None)
 
 
 def output_head(network: PreTrainedModel) -> nn.Module:

@@ -11,14 +11,14 @@ of a layer, and is left out; so are biases.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from headscope.errors import ModelError
-from headscope.experiments.circuits.readout import FrozenNorm, Readout, output_head
+from headscope.experiments.circuits.readout import FrozenNorm, norm_before_head, output_head
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import Site, find_sites
 from headscope.model.linears import used_matrix
@@ -70,8 +70,9 @@ class WeightMaps:
         """
         one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
         blocks = [site.block for site in self.sites if site.block is not None]
-        with evaluating(self.network), Readout(self.network, blocks) as readout:
-            forward(self.network, one, torch.ones_like(one), keep=False)
+        run = partial(forward, self.network, one, torch.ones_like(one), keep=False)
+        with evaluating(self.network):
+            last = norm_before_head(self.network, blocks, run)
         matrix, _ = used_matrix(output_head(self.network)) or (None, None)
         if matrix is None:
             raise ModelError(
@@ -80,7 +81,7 @@ class WeightMaps:
             )
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)
-        norm = folded(readout.norm, rows.shape[1])
+        norm = folded(last, rows.shape[1])
         return rows if norm is None else norm.back(rows)
 
     def layers(self) -> Iterator[HeadMatrices]:

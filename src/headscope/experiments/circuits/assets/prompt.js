@@ -134,6 +134,27 @@ async function paintHead() {
   }), element("b", { class: "next" }, prompt.ends[0]));
 }
 
+// L8·H10 and MLP 8 count from 1, as in the data.
+function partRef(name) {
+  const [, layer, head] = name.match(/^(?:L|MLP )(\d+)(?:·H(\d+))?$/) || [];
+  if (head) return headRef((layer - 1) * data.heads + Number(head) - 1);
+  return layer ? `MLP ${layerName(layer - 1)}` : name;
+}
+
+function paintWhy() {
+  const prompt = promptNow();
+  const [key, ...sides] = (prompt.why || [])[data.followed.indexOf(chosen.unit)] || [];
+  at("why").hidden = key === undefined;
+  if (key === undefined) return;
+  const [seen, last] = [prompt.tokens[key], prompt.tokens.at(-1)].map((token) => `“${trimmed(token)}”`);
+  const top = topOf(sides.flat().map(([, value]) => value));
+  at("why-title").textContent = `Why it looks at ${seen}`;
+  at("writers").replaceChildren(...sides.map((side, own) => {
+    const rows = side.map(([name, value]) => element("li", {}, element("span", {}, partRef(name)), element("span", { class: "value" }, logits(value)), bar(value, top)));
+    return element("section", {}, element("h4", {}, own ? `What wrote the key at ${seen}` : `What wrote the query at ${last}`), element("ul", { class: "ways" }, ...rows));
+  }));
+}
+
 function paintPaths() {
   const prompt = promptNow();
   const { unit } = chosen;
@@ -159,6 +180,7 @@ function paint() {
   paintPrompt();
   paintGrid();
   paintHead();
+  paintWhy();
   paintPaths();
 }
 
