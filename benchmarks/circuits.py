@@ -40,10 +40,10 @@ from benchmarks.inputs import VOCABULARY, twin
 from benchmarks.timing import Row, interleave, options, table
 from benchmarks.trained_decoder import tokenizer
 from headscope.corpus.document import Example
-from headscope.experiments.circuit_discovery.edge_attribution import edge_attribution
-from headscope.experiments.circuit_discovery.node_attribution import node_attribution
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.circuit_run import WHOLE
+from headscope.experiments.circuits.discovery.edge_attribution import edge_attribution
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.made_inputs import example_of
 from headscope.experiments.circuits.patching import patched_differences
 from headscope.experiments.circuits.prompts import Prompt, PromptSet

@@ -11,7 +11,7 @@ from headscope import imported_when_used
 
 _WHERE = {
     "direct_logits": "headscope.experiments.circuits.direct_logits",
-    "find_circuit": "headscope.experiments.circuit_discovery.discover",
+    "find_circuit": "headscope.experiments.circuits.discovery.discover",
     "function_vectors": "headscope.experiments.circuits.head_paths",
     "knockouts": "headscope.experiments.circuits.head_paths",
     "patch_heads": "headscope.experiments.circuits.patching",

@@ -69,7 +69,7 @@ def circuits_command(options: _CircuitOptions) -> None:
 
         written = export_heads(run, own["model"].model, retrieving)
     if "mib" in options.export:
-        from headscope.experiments.circuit_discovery.importances import export_importances
+        from headscope.experiments.circuits.discovery.importances import export_importances
 
         written.append(export_importances(run))
     shared.conclude(

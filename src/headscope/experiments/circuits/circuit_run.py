@@ -15,9 +15,9 @@ from headscope.core.accumulators import Float64
 from headscope.core.progress import phase
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
-from headscope.experiments.circuit_discovery.discover import find_circuit
 from headscope.experiments.circuits import head_scores
 from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
+from headscope.experiments.circuits.discovery.discover import find_circuit
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import (
     Ordinals,

@@ -7,8 +7,8 @@ import torch
 
 from experiments.circuits.decoders import ADDING, decoder, pairs
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, stand_in
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
+from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.prompts import encode_prompts
 from reference.circuits import difference, head_inputs_of_all, patched
 

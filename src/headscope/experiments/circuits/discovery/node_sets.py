@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Bools, Float64, generator
-from headscope.experiments.circuit_discovery.nodes import (
+from headscope.experiments.circuits.discovery.nodes import (
     KINDS,
     NodeOutputs,
     Nodes,
     ReplacingPass,
 )
-from headscope.experiments.circuit_discovery.paired_passes import Pair, PairedPasses
+from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.model.batch import to_float64
 
 COUNTERFACTUAL, MEAN, ZERO = "counterfactual", "mean", "zero"

@@ -7,18 +7,18 @@ import pytest
 import xarray as xr
 from sklearn.metrics import roc_auc_score
 
-from experiments.circuit_discovery.planted import Planted, induction_prompts, planted
 from experiments.circuits.decoders import decoder, pairs
+from experiments.circuits.discovery.planted import Planted, induction_prompts, planted
 from headscope.claims.reading import Reading
 from headscope.errors import InputError
-from headscope.experiments.circuit_discovery import DISCOVERY
-from headscope.experiments.circuit_discovery.discover import find_circuit
-from headscope.experiments.circuit_discovery.finding import choosing_items
-from headscope.experiments.circuit_discovery.node_attribution import node_attribution
-from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, stand_in
-from headscope.experiments.circuit_discovery.nodes import Nodes
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
-from headscope.experiments.circuit_discovery.section import findings
+from headscope.experiments.circuits.discovery import DISCOVERY
+from headscope.experiments.circuits.discovery.discover import find_circuit
+from headscope.experiments.circuits.discovery.finding import choosing_items
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuits.discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
+from headscope.experiments.circuits.discovery.section import findings
 from headscope.experiments.circuits.over_items import share_over
 from headscope.experiments.circuits.prompts import encode_prompts
 

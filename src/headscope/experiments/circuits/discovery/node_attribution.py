@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Float64
-from headscope.experiments.circuit_discovery.nodes import NodeOutputs, Nodes, SlopePass
-from headscope.experiments.circuit_discovery.paired_passes import Pair, PairedPasses
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs, Nodes, SlopePass
+from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.experiments.importance.gradients import frozen
 from headscope.model.batch import to_float64
 

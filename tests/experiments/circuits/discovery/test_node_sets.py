@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.experiments.circuit_discovery.node_sets import (
+from headscope.experiments.circuits.discovery.node_sets import (
     SHARES,
     areas,
     first_of_order,
     in_order,
     random_sets,
 )
-from headscope.experiments.circuit_discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.nodes import Nodes
 
 
 def test_orders_are_by_score_or_by_size_and_leave_out_what_has_none():

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.core.accumulators import Bools, Float64, generator
-from headscope.experiments.circuit_discovery.edge_attribution import edge_attribution, real_edges
-from headscope.experiments.circuit_discovery.edge_sets import answers_of_edges
-from headscope.experiments.circuit_discovery.node_attribution import node_attribution
-from headscope.experiments.circuit_discovery.node_sets import (
+from headscope.experiments.circuits.discovery.edge_attribution import edge_attribution, real_edges
+from headscope.experiments.circuits.discovery.edge_sets import answers_of_edges
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_sets import (
     COUNTERFACTUAL,
     REPLACEMENTS,
     SHARES,
@@ -21,8 +21,8 @@ from headscope.experiments.circuit_discovery.node_sets import (
     random_sets,
     stand_in,
 )
-from headscope.experiments.circuit_discovery.nodes import Nodes
-from headscope.experiments.circuit_discovery.paired_passes import PairedPasses, paired_passes
+from headscope.experiments.circuits.discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.paired_passes import PairedPasses, paired_passes
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.language_model import LanguageModel
 

@@ -12,9 +12,9 @@ from headscope.core.accumulators import REPLICATES, Float64, generator, left_out
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
-from headscope.experiments.circuit_discovery.edge_attribution import reader_keys
-from headscope.experiments.circuit_discovery.finding import FAITHFUL, ORDERS, Discovery
-from headscope.experiments.circuit_discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
+from headscope.experiments.circuits.discovery.edge_attribution import reader_keys
+from headscope.experiments.circuits.discovery.finding import FAITHFUL, ORDERS, Discovery
+from headscope.experiments.circuits.discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
 from headscope.experiments.circuits.over_items import (
     FEWEST_ITEMS,
     about,

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.layer_parts import first_of
-from headscope.experiments.circuit_discovery.nodes import NodeOutputs, NodePasses
+from headscope.experiments.circuits.discovery.layer_parts import first_of
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs, NodePasses
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.instrument import Reversible
 from headscope.model.linears import is_map, used_matrix

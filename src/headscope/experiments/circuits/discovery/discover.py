@@ -15,9 +15,9 @@ import xarray as xr
 
 from headscope.core.accumulators import REPLICATES
 from headscope.errors import InputError
-from headscope.experiments.circuit_discovery.finding import discovered
-from headscope.experiments.circuit_discovery.result import discovery_result
 from headscope.experiments.circuits.direct_logits import decoder, prompt_set
+from headscope.experiments.circuits.discovery.finding import discovered
+from headscope.experiments.circuits.discovery.result import discovery_result
 from headscope.experiments.circuits.own_prompts import PromptLike
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.language_model import ModelLike

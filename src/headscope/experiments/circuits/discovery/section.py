@@ -8,7 +8,7 @@ from headscope.claims.reading import Reading
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG, Term
 from headscope.core.results import at, shape
 from headscope.core.wording import MISSING, listed, percent
-from headscope.experiments.circuit_discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.nodes import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 

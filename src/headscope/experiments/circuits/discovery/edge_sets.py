@@ -20,18 +20,18 @@ from torch import nn
 
 from headscope.core.accumulators import Bools, Float64
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.edge_attribution import (
+from headscope.experiments.circuits.discovery.edge_attribution import (
     places_of_readers,
     readers_of,
     senders_of_fed,
     written,
     written_by_heads,
 )
-from headscope.experiments.circuit_discovery.layer_parts import first_of
-from headscope.experiments.circuit_discovery.node_attribution import pass_along
-from headscope.experiments.circuit_discovery.nodes import NodePass
-from headscope.experiments.circuit_discovery.paired_passes import PairedPasses
-from headscope.experiments.circuit_discovery.stream_readers import (
+from headscope.experiments.circuits.discovery.layer_parts import first_of
+from headscope.experiments.circuits.discovery.node_attribution import pass_along
+from headscope.experiments.circuits.discovery.nodes import NodePass
+from headscope.experiments.circuits.discovery.paired_passes import PairedPasses
+from headscope.experiments.circuits.discovery.stream_readers import (
     VIA,
     HeadColumns,
     StreamReaders,

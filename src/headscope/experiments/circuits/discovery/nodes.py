@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from headscope.core.accumulators import Ints
 from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.layer_parts import first_of, layer_parts
+from headscope.experiments.circuits.discovery.layer_parts import first_of, layer_parts
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.circuits.decoders import decoder, pairs
-from headscope.experiments.circuit_discovery.node_sets import (
+from headscope.experiments.circuits.discovery.node_sets import (
     SHARES,
     answers_of_sets,
     areas,
@@ -14,7 +14,7 @@ from headscope.experiments.circuit_discovery.node_sets import (
     in_order,
     stand_in,
 )
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.prompts import encode_prompts
 from reference.circuit_discovery import ByEdges, areas_of
 

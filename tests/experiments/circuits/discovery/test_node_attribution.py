@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from experiments.circuits.decoders import ADDING, network, pairs, words
-from headscope.experiments.circuit_discovery.node_attribution import node_attribution
-from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, stand_in
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.prompts import encode_prompts
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model

@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from headscope.experiments.circuit_discovery.nodes import (
+from headscope.experiments.circuits.discovery.nodes import (
     NodeOutputs,
     NodePass,
     NodePasses,

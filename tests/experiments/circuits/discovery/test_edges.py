@@ -9,15 +9,15 @@ import torch
 from experiments.circuits.decoders import ADDING, network, pairs, words
 from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
-from headscope.experiments.circuit_discovery.edge_attribution import (
+from headscope.experiments.circuits.discovery.edge_attribution import (
     edge_attribution,
     reader_keys,
     real_edges,
 )
-from headscope.experiments.circuit_discovery.edge_sets import answers_of_edges
-from headscope.experiments.circuit_discovery.node_attribution import node_attribution
-from headscope.experiments.circuit_discovery.node_sets import answers_of_sets, stand_in
-from headscope.experiments.circuit_discovery.paired_passes import paired_passes
+from headscope.experiments.circuits.discovery.edge_sets import answers_of_edges
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.prompts import encode_prompts
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
