@@ -15,8 +15,8 @@ from headscope.experiments.circuits.discovery import DISCOVERY
 from headscope.experiments.circuits.discovery.discover import find_circuit
 from headscope.experiments.circuits.discovery.finding import choosing_items
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
-from headscope.experiments.circuits.discovery.nodes import Nodes
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.discovery.section import findings
 from headscope.experiments.circuits.over_items import share_over

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import (
     SHARES,
     areas,
@@ -12,7 +13,6 @@ from headscope.experiments.circuits.discovery.node_sets import (
     in_order,
     random_sets,
 )
-from headscope.experiments.circuits.discovery.nodes import Nodes
 
 
 def test_orders_are_by_score_or_by_size_and_leave_out_what_has_none():

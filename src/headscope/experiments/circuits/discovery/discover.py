@@ -70,5 +70,5 @@ def find_circuit(
             "others try it"
         )
     how = {"steps": steps, "seed": seed, "batch_tokens": batch_tokens}
-    found = discovered(language, encoded, **how, edges=edges)
-    return discovery_result(found, language.model.shape.names, replicates=replicates)
+    circuit = discovered(language, encoded, **how, edges=edges)
+    return discovery_result(circuit, language.model.shape.names, replicates=replicates)

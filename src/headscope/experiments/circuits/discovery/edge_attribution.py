@@ -13,7 +13,8 @@ import torch
 from headscope.core.accumulators import Bools, Float64
 from headscope.core.head_names import HeadNames
 from headscope.experiments.circuits.discovery.node_attribution import pass_along
-from headscope.experiments.circuits.discovery.nodes import NodeOutputs, Nodes
+from headscope.experiments.circuits.discovery.node_names import Nodes
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.experiments.circuits.discovery.stream_readers import VIA, StreamReaders
 from headscope.experiments.circuits.head_swaps import in_common

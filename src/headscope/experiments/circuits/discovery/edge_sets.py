@@ -58,8 +58,8 @@ def answers_of_edges(paired: PairedPasses, sets: Bools | Float64) -> Float64:
             for start in range(0, len(sets), at_once):
                 some = 1 - torch.from_numpy(sets[start : start + at_once]).to(other)
                 how = EdgePass(runner, other, some)
-                told = paired.answers(pair.clean, how, copies=runner.shared * len(some))
-                own = to_float64(told[: len(some)]).T
+                rows_of = paired.answers(pair.clean, how, copies=runner.shared * len(some))
+                own = to_float64(rows_of[: len(some)]).T
                 answers[pair.clean.places, start : start + len(some)] = own
     return answers
 

@@ -17,7 +17,7 @@ from headscope.draw.marks import faint_grid, layer_axis, legend_of, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import DASHES, color
 from headscope.experiments.circuits.discovery.figure_graph import SHOWN, draw_graph
-from headscope.experiments.circuits.discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.section import told_apart
 
 LOOKS = {"counterfactual": ("blue", "o"), "mean": ("orange", "s"), "zero": ("grey", "^")}

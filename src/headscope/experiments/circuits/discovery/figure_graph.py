@@ -13,7 +13,7 @@ from headscope.claims.reading import Reading
 from headscope.core.results import shape
 from headscope.draw.marks import legend_of
 from headscope.draw.style import color
-from headscope.experiments.circuits.discovery.nodes import INPUT, Nodes
+from headscope.experiments.circuits.discovery.node_names import INPUT, Nodes
 
 SHOWN = 24  # edges, the largest
 LOGITS = "logits"

@@ -10,6 +10,7 @@ from headscope.core.accumulators import Bools, Float64, generator
 from headscope.experiments.circuits.discovery.edge_attribution import edge_attribution, real_edges
 from headscope.experiments.circuits.discovery.edge_sets import answers_of_edges
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import (
     COUNTERFACTUAL,
     REPLACEMENTS,
@@ -21,7 +22,6 @@ from headscope.experiments.circuits.discovery.node_sets import (
     random_sets,
     stand_in,
 )
-from headscope.experiments.circuits.discovery.nodes import Nodes
 from headscope.experiments.circuits.discovery.paired_passes import PairedPasses, paired_passes
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.language_model import LanguageModel

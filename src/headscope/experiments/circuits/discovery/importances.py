@@ -32,29 +32,29 @@ def export_importances(run: Run) -> Path:
         return write_whole(run.path / NAME, f"{text}\n".encode())
 
 
-def importances(found: xr.Dataset, layers: int, heads: int) -> dict[str, Any]:
+def importances(dataset: xr.Dataset, layers: int, heads: int) -> dict[str, Any]:
     """Scores in logits: `nodes` and `edges` by their names, and the size of the network.
 
     A score above 0 is that of a part without which the network answers worse.
     """
-    gap, member = float(found["gap"]), found["member"].values == 1
-    keys = [str(key) for key in found["node"].values]
+    gap, member = float(dataset["gap"]), dataset["member"].values == 1
+    keys = [str(key) for key in dataset["node"].values]
     nodes: dict[str, Any] = {
         key: {"in_graph": bool(inside), "score": float(score) * gap}
-        for key, inside, score in zip(keys, member, found["score"].values, strict=True)
+        for key, inside, score in zip(keys, member, dataset["score"].values, strict=True)
     }
     nodes[LOGITS] = {"in_graph": True, "score": 0.0}
     edges: dict[str, Any] = {}
-    if "edge_score" in found:
-        readers = [str(key) for key in found["reader"].values]
-        scores = found["edge_score"].values
+    if "edge_score" in dataset:
+        readers = [str(key) for key in dataset["reader"].values]
+        scores = dataset["edge_score"].values
         for node, reader in np.argwhere(np.isfinite(scores)).tolist():
             name = f"{keys[node]}->{readers[reader]}"
             edges[name] = {"score": float(scores[node, reader]) * gap, "in_graph": False}
     size = {
         "n_layers": layers,
         "n_heads": heads,
-        "parallel_attn_mlp": bool(found.attrs["beside"]),
-        "d_model": int(found.attrs["width"]),
+        "parallel_attn_mlp": bool(dataset.attrs["beside"]),
+        "d_model": int(dataset.attrs["width"]),
     }
     return {"cfg": size, "nodes": nodes, "edges": edges}

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Float64
-from headscope.experiments.circuits.discovery.nodes import NodeOutputs, Nodes, SlopePass
+from headscope.experiments.circuits.discovery.node_names import Nodes
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs, SlopePass
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.experiments.importance.gradients import frozen
 from headscope.model.batch import to_float64

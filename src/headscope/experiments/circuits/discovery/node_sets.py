@@ -14,12 +14,8 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Bools, Float64, generator
-from headscope.experiments.circuits.discovery.nodes import (
-    KINDS,
-    NodeOutputs,
-    Nodes,
-    ReplacingPass,
-)
+from headscope.experiments.circuits.discovery.node_names import KINDS, Nodes
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs, ReplacingPass
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.model.batch import to_float64
 

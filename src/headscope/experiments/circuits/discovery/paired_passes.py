@@ -9,11 +9,11 @@ from functools import partial
 
 import torch
 
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.nodes import (
     NodeOutputs,
     NodePass,
     NodePasses,
-    Nodes,
 )
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
@@ -68,7 +68,7 @@ class PairedPasses:
         return replace(self, prompts=some, objective=asking_last(some.clean, some.right))
 
     def pairs(self, *, copies: int = 1) -> Iterator[Pair]:
-        """All prompts, in batches of which so many copies make one pass."""
+        """All prompts, in batches of which `copies` copies make one pass."""
         model, size = self.language.model, self.batch_tokens
         sides = [
             asked_batches(model, side, batch_tokens=size, heads=copies)
@@ -77,16 +77,16 @@ class PairedPasses:
         for clean, corrupted in zip(*sides, strict=True):
             yield Pair(clean, corrupted, self._gave(clean), self._gave(corrupted))
 
-    def answers(self, asked: AskedBatch, how: NodePass, *, copies: int = 1) -> torch.Tensor:
+    def answers(self, side: AskedBatch, how: NodePass, *, copies: int = 1) -> torch.Tensor:
         """[copy, example] the logit differences of copies of a batch in such a pass."""
-        run = partial(_logits, self.language, self.objective, asked, copies)
-        logits, size = self.passes.run(how, run), len(asked.places)
-        return differences(self.prompts, asked.places, logits.view(copies, size, -1))
+        run = partial(_logits, self.language, self.objective, side, copies)
+        logits, size = self.passes.run(how, run), len(side.places)
+        return differences(self.prompts, side.places, logits.view(copies, size, -1))
 
-    def _gave(self, asked: AskedBatch) -> NodeOutputs:
+    def _gave(self, side: AskedBatch) -> NodeOutputs:
         how = NodePass()
         with torch.no_grad():
-            self.answers(asked, how)
+            self.answers(side, how)
         assert how.gave is not None
         return how.gave
 
@@ -105,10 +105,10 @@ def paired_passes(
 
 
 def _logits(
-    language: LanguageModel, objective: TokenLoss, asked: AskedBatch, copies: int
+    language: LanguageModel, objective: TokenLoss, side: AskedBatch, copies: int
 ) -> torch.Tensor:
     network = language.model.network
-    with objective.asking(network, list(asked.places) * copies):
-        rows = (tensor.repeat(copies, 1) for tensor in asked.batch.inputs)
+    with objective.asking(network, list(side.places) * copies):
+        rows = (tensor.repeat(copies, 1) for tensor in side.batch.inputs)
         logits: torch.Tensor = run_network(network, *rows).logits
     return logits

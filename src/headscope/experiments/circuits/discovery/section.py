@@ -8,7 +8,7 @@ from headscope.claims.reading import Reading
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG, Term
 from headscope.core.results import at, shape
 from headscope.core.wording import MISSING, listed, percent
-from headscope.experiments.circuits.discovery.nodes import Nodes
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
@@ -39,16 +39,16 @@ def told_apart(run: Reading) -> bool:
 
 def _faithful_finding(run: Reading) -> str:
     data = run.data
-    told = percent(*at(run("circuit_faithfulness"), 0))
+    part = percent(*at(run("circuit_faithfulness"), 0))
     close, many = as_close(run), data.sizes["draw"]
     if (close + 1) / (many + 1) > LEVEL:
         return (
-            f"No circuit was found: {counted_nodes(run)} tell {told} of the logit difference of "
+            f"No circuit was found: {counted_nodes(run)} tell {part} of the logit difference of "
             f"{data.attrs['tried']} other items, and {close} of {many} random sets as large come "
             "as close to all of it."
         )
     return (
-        f"{counted_nodes(run)} are a circuit: with all others replaced they tell {told} of the "
+        f"{counted_nodes(run)} are a circuit: with all others replaced they tell {part} of the "
         f"logit difference between prompts ({data.attrs['prompts']}) and corrupted ones, on "
         f"{data.attrs['tried']} items that did not choose it; of {many} random sets as large "
         f"{close or 'none'} come{'s' * (close < 2)} as close to all of it."

@@ -171,9 +171,9 @@ class StreamReaders(Reversible):
         through = torch.stack(rows, 1).flatten(0, 1)  # [head, row, token, model]
         if at.norm is None:
             return through
-        given = read.stream.detach()[:, common:].expand(through.shape).requires_grad_()
+        stream = read.stream.detach()[:, common:].expand(through.shape).requires_grad_()
         with torch.enable_grad():
-            return torch.autograd.grad(at.norm(given), given, through)[0]
+            return torch.autograd.grad(at.norm(stream), stream, through)[0]
 
     @staticmethod
     def _source(read: LayerReads, via: str) -> torch.Tensor:
@@ -188,7 +188,7 @@ class StreamReaders(Reversible):
             return self._columns[layer, via]
         read = self.reads[layer]
         source, outputs = self._source(read, via), [output for _, _, output in read.maps]
-        found: list[tuple[int, torch.Tensor]] = []
+        columns: list[tuple[int, torch.Tensor]] = []
         for head in range(source.shape[1]):
             probe = torch.zeros_like(source)
             probe[:, head] = torch.linspace(1, 2, source.shape[-1], dtype=source.dtype)
@@ -197,9 +197,9 @@ class StreamReaders(Reversible):
             )
             there = [at for at, slope in enumerate(slopes) if slope is not None]
             moved = slopes[there[-1]].flatten(0, -2).abs().sum(0) if there else torch.zeros(0)
-            found.append((there[-1] if there else -1, moved.nonzero()[:, 0]))
-        at, of_heads = found[0][0], [own for _, own in found]
-        one_map = len({at for at, _ in found}) == 1 and at >= 0
+            columns.append((there[-1] if there else -1, moved.nonzero()[:, 0]))
+        at, of_heads = columns[0][0], [own for _, own in columns]
+        one_map = len({at for at, _ in columns}) == 1 and at >= 0
         if not one_map or len({len(own) for own in of_heads}) > 1 or _shared(of_heads):
             raise _unknown(self.passes.network, f"the {via} of its heads are no parts of one map")
         module, inputs, _ = read.maps[at]
@@ -211,8 +211,8 @@ class StreamReaders(Reversible):
         """The norm between the stream and what a map is given."""
         if inputs is read.stream:
             return None
-        for norm, given, gave in read.normed:
-            if gave is inputs and given is read.stream:
+        for norm, stream, gave in read.normed:
+            if gave is inputs and stream is read.stream:
                 return norm
         raise _unknown(self.passes.network, "its attention is given more than a norm of the stream")
 
