@@ -253,6 +253,13 @@ SOURCES = {
         "ICLR",
         "https://arxiv.org/abs/2312.09230",
     ),
+    terms.ELHELO: Source(
+        "Amit Elhelo, Mor Geva",
+        2025,
+        "Inferring Functionality of Attention Heads from their Parameters",
+        "ACL",
+        "https://arxiv.org/abs/2412.11965",
+    ),
     terms.WU: Source(
         "Wenhao Wu, Yizhong Wang, Guangxuan Xiao, Hao Peng, Yao Fu",
         2024,

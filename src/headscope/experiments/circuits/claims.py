@@ -11,6 +11,7 @@ from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, 
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
 from headscope.core.results import surely
+from headscope.experiments.circuits import relation_claims
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
@@ -85,6 +86,7 @@ RULES["successor"] = LabelRule(
     source=f"{GOULD}; the threshold is {OURS}’s",
     variable="successor",
 )
+RULES |= relation_claims.RULES
 
 
 def _above(run: Reading, score: Estimate, circuit: str) -> Bools:
@@ -152,6 +154,7 @@ CLAIMS = (
         sentence="has weights that make the successor of an ordinal the top token for {share:%} of "
         "them",
     ),
+    *relation_claims.CLAIMS,
 )
 
 TERMS = {
@@ -278,8 +281,8 @@ TERMS = {
         "where random tokens come for the second time.",
         OURS,
     ),
-}
-LABELS = {
+} | relation_claims.TERMS
+LABELS = relation_claims.LABELS | {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
     "surely_above": "{choice}: surely above", "successor": "successor", "retrieval": "retrieval",
     "weight_copying": "copying by weights", "copying": "copying, share",

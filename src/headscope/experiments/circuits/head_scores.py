@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Bools, Float64
-from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
+from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
 from headscope.experiments.circuits.result import WAYS
 from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
 from headscope.model.batch import Batch, to_float64
@@ -129,7 +129,7 @@ def _spread(one: Float64, other: Float64, width: int) -> Float64:
     return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
 
 
-def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinals) -> Bools:
+def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: WordPairs) -> Bools:
     """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
 
     returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole

@@ -21,10 +21,10 @@ from headscope.core.intervals import (
     estimate_share,
     even,
     spearman_over_units,
-    stretch,
+    surely_above,
 )
 from headscope.core.results import Variable, labelled, tabled
-from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
+from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 from headscope.experiments.circuits.settings import FEWEST
 
@@ -132,7 +132,7 @@ def circuits_result(
     patterns: Mapping[str, Float64],
     weights: Mapping[str, Float64],
     made: Repeats,
-    pairs: Ordinals,
+    pairs: WordPairs,
     hidden: Needles | None,
     *,
     replicates: int,
@@ -211,12 +211,7 @@ def _of_patterns(
     }
 
 
-def surely_above(gain: Estimate, tests: int) -> Float64:
-    """Lower ends of simultaneous intervals (Bonferroni); NaN without an interval."""
-    return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
-
-
-def _successor(right: Float64, pairs: Ordinals, replicates: int) -> Estimate:
+def _successor(right: Float64, pairs: WordPairs, replicates: int) -> Estimate:
     draws = means_over(left_out(pairs.words, replicates=replicates), right)
     return estimate_independent(draws, len(pairs.words))
 

@@ -51,10 +51,12 @@ def _kind_finding(tree: xr.DataTree, kind: str) -> str:
     if not labels:
         return ""
     heads = [
-        f"{names_of(tree).head(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
+        f"{names_of(tree).head(one.layer, one.head)} {one.about and f'{one.about} '}"
+        f"{percent(one.value, one.low, one.high)}"
         for one in labels[:NAMED]
     ]
-    many = f", {len(labels)} heads" * (len(labels) > 1)
+    count = len({(one.layer, one.head) for one in labels})
+    many = f", {count} heads" * (count > 1)
     rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
     return f"{capital(RULES[kind].title)}{many}: {', '.join(heads)}{rest}."
 
