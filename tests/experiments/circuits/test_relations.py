@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,14 @@ from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import load
 
-AMONG = 10
+AMONG, MANY = 10, 20
+QUICK: dict[str, Any] = {
+    "sequences": 10,
+    "length": 5,
+    "haystack": 0,
+    "composition": False,
+    "control": "none",
+}
 
 
 def tokenizer(*relations: str) -> T.PreTrainedTokenizerFast:
@@ -57,8 +65,8 @@ def scores(model: Any, *, replicates: int = 50) -> Any:
 
 @torch.no_grad()
 def wired() -> LanguageModel:
-    """Head 0.0 writes the plural of a word, 0.1 the word, 0.2 against its opposite, and 0.3 ten
-    plurals, whatever the word.
+    """Head 0.0 writes the plural of a word, 0.1 the word, 0.2 against its opposite, and 0.3
+    twenty plurals, whatever the word.
     """
     known = tokenizer("plural", "opposite")
     size, ids = len(known), known.get_vocab()
@@ -80,7 +88,7 @@ def wired() -> LanguageModel:
         plural[ids[word], ids[to]] = 1
     for word, to in WORDS["opposite"]:
         opposite[ids[word], ids[to]] = -1
-    for _, to in list(WORDS["plural"])[:AMONG]:
+    for _, to in list(WORDS["plural"])[:MANY]:
         always[:, ids[to]] = 1
     attention = net.transformer.h[0].attn
     for head, what in enumerate((plural, torch.eye(size), opposite, always)):
@@ -95,9 +103,7 @@ def wired() -> LanguageModel:
 @pytest.fixture(scope="module")
 def run():
     """A run on it."""
-    return hs.circuits(
-        wired(), sequences=10, length=5, haystack=0, composition=False, control="none"
-    )
+    return hs.circuits(wired(), **QUICK, relations=MANY)
 
 
 # --- wired by hand ------------------------------------------------------------------------------
@@ -106,12 +112,12 @@ def run():
 def test_a_head_has_the_relation_that_it_is_wired_for_and_no_other(run):
     found = run["circuits"].sel(layer=0)
     raised, lowered = found.relation_score, found.suppression_score
-    np.testing.assert_allclose(raised.sel(relation="plural"), [1, 0, 0, 10 / 35], atol=1e-9)
+    np.testing.assert_allclose(raised.sel(relation="plural"), [1, 0, 0, MANY / 35], atol=1e-9)
     np.testing.assert_allclose(raised.sel(relation="opposite"), 0, atol=1e-9)
     np.testing.assert_allclose(lowered.sel(relation="opposite")[:3], [0, 0, 1], atol=1e-9)
     null = found.relation_score_null.sel(relation="plural")
     np.testing.assert_allclose(null[:3], 0, atol=1e-9)
-    assert float(null[3]) == pytest.approx(10 / 35)
+    assert float(null[3]) == pytest.approx(MANY / 35)
 
 
 def test_labels_and_sentences_name_the_relation_and_a_head_that_copies_has_none(run):
@@ -137,9 +143,7 @@ def test_the_table_has_a_row_for_each_relation_and_says_what_was_left_out(run):
 
 
 def test_relations_can_be_left_out():
-    run = hs.circuits(
-        wired(), sequences=10, length=5, haystack=0, composition=False, control="none", relations=0
-    )
+    run = hs.circuits(wired(), **QUICK, relations=0)
     assert "relation_score" not in run["circuits"]
     assert relation_claims.relations_table(Reading(run.tree, CIRCUITS)) is None
     assert verdicts(run.tree)["relation"].needs
@@ -191,6 +195,23 @@ def test_the_shuffled_level_is_the_mean_over_all_shuffles_that_leave_no_word_its
     assert null == pytest.approx(wanted)
 
 
+def test_the_level_above_the_shuffled_one_is_corrected_for_all_heads_relations_and_ends():
+    """Reference: Bonferroni, by how much longer the interval is for four times as many numbers."""
+    rng = np.random.default_rng(0)
+    hits = rng.random((12, 12, 3, 5, 2)) < 0.4
+    pairs = WordPairs([*range(12)], [(at,) for at in range(12)], [*"abcdefghijkl"])
+    lengths = []
+    for names in ("a", "abcd"):
+        found = relation_result(
+            dict.fromkeys(names, hits), dict.fromkeys(names, pairs), among=AMONG, replicates=12
+        )
+        gain = found.relation_score - found.relation_score_null
+        lengths.append((gain - found.relation_score_above).sel(relation="a").values)
+    normal = NormalDist().inv_cdf
+    wanted = normal(0.025 / (4 * 30)) / normal(0.025 / 30)
+    np.testing.assert_allclose(lengths[1] / lengths[0], wanted)
+
+
 @pytest.mark.parametrize("relations", [["plural"], [*WORDS]])
 def test_heads_of_random_weights_have_no_relation(relations):
     """Also where ten tokens are a seventh of the vocabulary."""
@@ -233,7 +254,7 @@ def test_a_tokenizer_without_capitals_has_no_capitalised_forms():
 
 def test_the_lists_have_each_word_once():
     for name, pairs in WORDS.items():
-        words, related = zip(*pairs, strict=True)
+        words, related = zip(*((one.casefold(), to.casefold()) for one, to in pairs), strict=True)
         assert len({*words}) == len(words), name
         assert len({*related}) == len(related), name
     assert NEXT not in WORDS

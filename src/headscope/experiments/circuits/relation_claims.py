@@ -13,7 +13,6 @@ from headscope.core.results import at
 from headscope.page.tabulate import Cell, Column, Table, rows_table, share
 
 LEAST = 0.25  # ours: of the pairs
-LISTED = 3  # heads of a relation in the table
 SCORES = {"relation_score": "raises", "suppression_score": "lowers"}
 NULL = {name: f"{name}_null" for name in SCORES}
 ABOVE = {name: f"{name}_above" for name in SCORES}
@@ -95,7 +94,7 @@ def relations_table(run: Reading) -> Table | None:
     ):
         most = [cell for score in SCORES for cell in _most(run, score, name)]
         rows.append([name, str(pairs), *most])
-    columns = ["Relation", "Pairs"]
+    columns: list[object] = ["Relation", "Pairs"]
     for does in SCORES.values():
         columns += [f"{does.capitalize()} it most", Column("Share", "%"), Column("Shuffled", "%")]
     dropped = run.data.attrs["relations_left_out"]

@@ -97,21 +97,16 @@ def relations_of(model: Model) -> dict[str, WordPairs]:
 
 
 def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]]) -> WordPairs:
-    relation, read, taken = WordPairs([], [], []), set[int](), set[int]()
+    kept = WordPairs([], [], [])
     for word, to in pairs:
         ids, right = single_ids(model, word), single_ids(model, to)
         if word != to:
             right = tuple(one for one in right if one not in ids)
-        if not (ids and right) or ids[0] in read or taken & {*right}:
-            continue
-        read.add(ids[0])
-        taken |= {*right}
-        relation.ids.append(ids[0])
-        relation.right.append(right)
-        relation.words.append(f"{word} → {to}")
-        if len(relation.ids) == MOST:
-            break
-    return relation
+        if ids and right and len(kept.ids) < MOST:
+            kept.ids.append(ids[0])
+            kept.right.append(right)
+            kept.words.append(f"{word} → {to}")
+    return kept
 
 
 def related_words(model: Model, weights: WeightMaps, settings: CircuitSettings) -> xr.Dataset:
@@ -200,8 +195,8 @@ def relation_result(
         for name, one in tabled(values, VARIABLES).items()
     }
     result = labelled(shown, coords={"relation": list(hits)}).assign_attrs(about)
-    for variable in result.data_vars.values():
-        variable.attrs["n"] = int(pairs.min())  # or more
+    for array in result.data_vars.values():
+        array.attrs["n"] = int(pairs.min())  # or more
     return result
 
 
