@@ -18,20 +18,25 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading, run_findings
 from headscope.experiments.circuits import CIRCUITS, relation_claims
 from headscope.experiments.circuits.made_inputs import WordPairs
+from headscope.experiments.circuits.relation_claims import CARD
 from headscope.experiments.circuits.relations import (
     NEXT,
+    TOKENS,
     WORDS,
+    most_tokens,
+    related_words,
     relation_hits,
     relation_result,
     relations_of,
 )
-from headscope.experiments.circuits.settings import FEWEST
+from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import load
 
 AMONG, MANY = 10, 20
+PAIRS = WordPairs([*range(12)], [(at,) for at in range(12)], [*"abcdefghijkl"])
 QUICK: dict[str, Any] = {
     "sequences": 10,
     "length": 5,
@@ -199,11 +204,10 @@ def test_the_level_above_the_shuffled_one_is_corrected_for_all_heads_relations_a
     """Reference: Bonferroni, by how much longer the interval is for four times as many numbers."""
     rng = np.random.default_rng(0)
     hits = rng.random((12, 12, 3, 5, 2)) < 0.4
-    pairs = WordPairs([*range(12)], [(at,) for at in range(12)], [*"abcdefghijkl"])
     lengths = []
     for names in ("a", "abcd"):
         found = relation_result(
-            dict.fromkeys(names, hits), dict.fromkeys(names, pairs), among=AMONG, replicates=12
+            dict.fromkeys(names, hits), dict.fromkeys(names, PAIRS), among=AMONG, replicates=12
         )
         gain = found.relation_score - found.relation_score_null
         lengths.append((gain - found.relation_score_above).sel(relation="a").values)
@@ -222,6 +226,51 @@ def test_heads_of_random_weights_have_no_relation(relations):
             passes = low > relation_claims.LEAST
             assert np.isfinite(low).all()
             assert not (passes & (found[relation_claims.ABOVE[name]].values > 0)).any()
+
+
+# --- tokens that are raised and lowered ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["GPT-2", "Llama"])
+def test_the_tokens_of_a_head_are_those_of_the_mean_row_of_a_plain_loop(family):
+    model = random(1, "plural", family=family)
+    weights, words = WeightMaps(model), relations_of(model)["plural"].ids
+    maps, speaks = list(weights.layers()), weights.unembedding.double().numpy()
+    read = [weights.embedding[words].double(), weights.first_feed_forward(words).double()]
+    found = most_tokens(maps, weights, words, count=5)
+    for at, head in np.ndindex(found.shape[:2]):
+        whole = maps[at].value[head].numpy() @ maps[at].output[head].numpy()
+        mean = np.mean([speaks @ (row @ whole) for row in read[at].numpy()], 0)
+        order = np.argsort(mean).tolist()
+        np.testing.assert_array_equal(found[at, head], [order[:-6:-1], order[:5]])
+
+
+def test_the_card_of_a_head_names_its_tokens_and_a_head_that_writes_nothing_has_none(run):
+    plurals = {to for _, to in WORDS["plural"]}
+    lines = CARD.lines(Reading(run.tree, CIRCUITS), 0, 3)
+    raised, _ = (set(line.partition(": ")[2].strip("“”").split("”, “")) for line in lines)
+    assert len(raised) == TOKENS
+    assert raised <= plurals
+    tree = run.tree.copy(deep=True)
+    tree["circuits"] = tree["circuits"].to_dataset().drop_vars("most_tokens")
+    assert not [*CARD.lines(Reading(tree, CIRCUITS), 0, 3)]
+    assert not CARD.data(Reading(tree, CIRCUITS), 0, 3)
+
+
+def test_hostile_tokens_are_printable_and_a_dead_head_has_no_tokens(monkeypatch):
+    model = wired()
+    with torch.no_grad():
+        model.model.network.transformer.h[0].attn.c_proj.weight[: len(model.model.tokenizer)] = 0
+    hostile = "\x1b[31m<script>\n\ud800"
+    monkeypatch.setattr(type(model.model.tokenizer), "decode", lambda *_, **__: hostile)
+    monkeypatch.setattr(
+        "headscope.experiments.circuits.relations.relations_of", lambda _: {"plural": PAIRS}
+    )
+    settings = CircuitSettings(sequences=10, relations=AMONG, replicates=0)
+    found = related_words(model.model, WeightMaps(model.model), settings).most_tokens
+    assert set(found[0, 0].values.ravel()) == {""}
+    assert set(found[0, 1].values.ravel()) <= {"", "�[31m<script>��"}
+    assert found[0, 1, 0, 0].item()
 
 
 # --- tokenizers ---------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ CIRCUITS = Question(
             tables=("relation_claims:relations_table",),
         ),
     ),
+    card="relation_claims:CARD",
     predicts="rules:RULES",
     opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:CLAIMS", marks="claims:MARKS",

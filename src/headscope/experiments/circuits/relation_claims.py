@@ -1,9 +1,11 @@
 """Claims, words and the table of what heads write of a word by their weights: related words."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
+from headscope.claims.card_part import CardPart
 from headscope.claims.plan import ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHELO, OURS, Term
@@ -25,7 +27,10 @@ VARIABLES = {
         (NULL[score], "the same of the other related words of the relation", OURS),
         (ABOVE[score], "lower end of the difference, corrected for all heads and relations", OURS),
     )
-} | {"relation_pairs": ("relation", "pairs of words that are one token each", "1", OURS)}
+} | {
+    "relation_pairs": ("relation", "pairs of words that are one token each", "1", OURS),
+    "most_tokens": ("layer head end rank", "tokens raised and lowered most", "1", OURS),
+}
 RULES = {
     kind: LabelRule(
         f"{does} a related word",
@@ -112,3 +117,28 @@ def _most(run: Reading, score: str, relation: str) -> list[Cell]:
     first = np.unravel_index(int(np.nanargmax(parts.value)), parts.value.shape)
     place = int(first[0]), int(first[1])
     return [Cell(run.names.head(*place)), share(*at(parts, *place)), share(null.value[place])]
+
+
+def _tokens(run: Reading, layer: int, head: int) -> dict[str, list[str]]:
+    """The tokens that a head raises and lowers most by its weights, by end; empty if unknown."""
+    if not run.there or "most_tokens" not in run.data:
+        return {}
+    rows = run.data["most_tokens"].values[layer, head]  # [end, rank]
+    return {
+        end: [text for text in row if text]
+        for end, row in zip(run.data["end"].values.tolist(), rows.tolist(), strict=True)
+        if any(row)
+    }
+
+
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    for end, tokens in _tokens(run, layer, head).items():
+        yield f"{end} most: {', '.join(f'“{token}”' for token in tokens)}"
+
+
+CARD = CardPart(
+    place=18,
+    title="By its weights, for the words of the relations on average",
+    lines=_lines,
+    data=lambda run, *place: {"most_tokens": rows} if (rows := _tokens(run, *place)) else {},
+)

@@ -19,7 +19,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.core.accumulators import Bools, Float64, left_out, means_over
+from headscope.core.accumulators import Bools, Float64, Ints, left_out, means_over
+from headscope.core.display import printable
 from headscope.core.intervals import (
     DIFFERENCE,
     Estimate,
@@ -37,6 +38,7 @@ from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, W
 from headscope.model.model import Model
 
 MOST = 40  # pairs of a relation
+TOKENS = 10  # that a head raises, and lowers, most
 PLURALS = (
     "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
     "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
@@ -111,9 +113,17 @@ def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]]) -> WordPairs:
 
 def related_words(model: Model, weights: WeightMaps, settings: CircuitSettings) -> xr.Dataset:
     """Which heads raise and lower related words, see `relation_result`."""
-    relations, among = relations_of(model), settings.relations
-    hits = relation_hits(list(weights.layers()), weights, relations, among=among)
-    return relation_result(hits, relations, among=among, replicates=settings.replicates)
+    relations, among, maps = relations_of(model), settings.relations, list(weights.layers())
+    hits = relation_hits(maps, weights, relations, among=among)
+    result = relation_result(hits, relations, among=among, replicates=settings.replicates)
+    if not hits:
+        return result
+    words = sorted({one for name in hits for one in relations[name].ids})
+    ids = most_tokens(maps, weights, words)  # [layer, head, end, rank]
+    texts = [printable(model.tokenizer.decode([one])) if one >= 0 else "" for one in ids.flat]
+    dims, about = VARIABLES["most_tokens"][0].split(), {"long_name": VARIABLES["most_tokens"][1]}
+    shown = xr.Variable(dims, np.reshape(texts, ids.shape), about | {"tidy": 0})
+    return result.assign(most_tokens=shown).assign_coords(end=list(SCORES.values()))
 
 
 def relation_hits(
@@ -147,6 +157,27 @@ def relation_hits(
                         sign * logits, pairs.right, nothing[:, None], among
                     )
     return hits
+
+
+def most_tokens(
+    maps: Sequence[HeadMatrices], weights: WeightMaps, words: Sequence[int], *, count: int = TOKENS
+) -> Ints:
+    """[layer, head, 2, rank] ids of the tokens that each head raises, and lowers, most.
+
+    By the mean of M over these words, see the module; −1 where only rounding is left.
+    """
+    speaks = weights.unembedding
+    size = ROUNDING * float(speaks.norm(dim=1).max())
+    first, second = weights.embedding[words].double(), weights.first_feed_forward([*words]).double()
+    rows = []
+    for at, layer in enumerate(maps):
+        read = (second if at else first).mean(0)
+        written = (read @ layer.value)[:, None] @ layer.output  # [head, 1, model]
+        logits = written[:, 0].float() @ speaks.T  # [head, token]
+        nothing = size * written.norm(dim=2).float()  # [head, 1]
+        ends = [(sign * logits).topk(min(count, len(speaks))) for sign in (1, -1)]
+        rows.append([torch.where(one.values > nothing, one.indices, -1) for one in ends])
+    return np.stack([torch.stack(one, 1).numpy() for one in rows])
 
 
 def _among(
