@@ -66,9 +66,9 @@ CLAIMS = tuple(
         name=f"{SCORES[score]} the {{relation}}",
         about="{relation}",
         label=f"{SCORES[score]} the {{relation}} {{share:%}}",
-        sentence=f"{SCORES[score]} the {{relation}} of a word, by its weights, as one of the "
-        f"{{among}} tokens that they {SCORES[score][:-1]} most, for {{share:%}} of the words; "
-        f"those of other words {{usual:%}}",
+        sentence=f"{SCORES[score]} the {{relation}} by its weights: it is one of the {{among}} "
+        f"tokens {'raised' if kind == 'relation' else 'lowered'} most for {{share:%}} of the "
+        "words, those of other words for {usual:%}",
     )
     for kind, score in KINDS.items()
 )
