@@ -283,6 +283,14 @@ SOURCES = {
         "https://arxiv.org/abs/2607.01002",
         "misc",
     ),
+    terms.YAMAGIWA: Source(
+        "Hiroaki Yamagiwa, Yusuke Takase, Hidetoshi Shimodaira",
+        2026,
+        "Measuring Affinity between Attention-Head Weight Subspaces via the Projection Kernel",
+        "arXiv",
+        "https://arxiv.org/abs/2601.10266",
+        "misc",
+    ),
     terms.HAYES: Source(
         "Amiri Hayes, Belinda Li, Jacob Andreas",
         2026,

@@ -59,6 +59,7 @@ WU = "Wu et al. 2024"
 ZHANG = "Zhang et al. 2025"
 GEMA = "Gema et al. 2026"
 TODD = "Todd et al. 2024"
+YAMAGIWA = "Yamagiwa et al. 2026"
 COHEN = "Cohen 1988"
 OURS = "headscope"
 

@@ -227,6 +227,8 @@ class CircuitRun:
         if self.settings.composition:
             score, above = head_scores.composition(maps)
             numbers |= {"composition": score, "composition_above": above}
+            kernel, above = head_scores.projection_kernel(maps)
+            numbers |= {"projection_kernel": kernel, "projection_above": above}
         return numbers
 
     def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:

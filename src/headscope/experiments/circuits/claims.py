@@ -7,7 +7,19 @@ import numpy as np
 
 from headscope.claims.plan import CHANGES, COPIES, OWN_KEYS, OWN_NEXT, ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
-from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
+from headscope.claims.terms import (
+    ELHAGE,
+    GEMA,
+    GOULD,
+    OLSSON,
+    OURS,
+    WANG,
+    WU,
+    XIAO25,
+    YAMAGIWA,
+    ZHANG,
+    Term,
+)
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
 from headscope.core.results import surely
@@ -262,6 +274,12 @@ TERMS = {
         "By how many standard deviations the square of a composition lies above that of matrices "
         "with the same singular values, turned at random.",
         OURS,
+    ),
+    "projection_kernel": Term(
+        "projection kernel",
+        "Mean cos² of the principal angles between the subspace that an earlier head writes and "
+        "the one that a later head reads for its queries (Q), keys (K) or values (V).",
+        f"{YAMAGIWA}; the mean is ours",
     ),
     "null": Term(
         "same places, no repeat",

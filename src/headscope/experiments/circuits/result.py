@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
+from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, YAMAGIWA, ZHANG
 from headscope.core.accumulators import Float64, left_out, means_over, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
@@ -125,6 +125,18 @@ VARIABLES = {
         "1",
         OURS,
     ),
+    "projection_kernel": (
+        "way reader writer",
+        "mean cos² of the angles between what one head writes and another one reads",
+        "1",
+        YAMAGIWA,
+    ),
+    "projection_above": (
+        "way reader writer",
+        "standard deviations by which it lies above random subspaces",
+        "1",
+        OURS,
+    ),
 }
 
 
@@ -156,7 +168,7 @@ def circuits_result(
         windows = [f"{first}+{last}" for first, last in WINDOWS]
         coords |= {"window": windows, "other": list(OTHER_SCORES)}
     if "composition" in weights:
-        parts = ("composition", "composition_above")
+        parts = (name for name, (dims, *_) in VARIABLES.items() if dims.startswith("way"))
         values |= {part: weights[part].astype(np.float32) for part in parts}
         coords["way"] = list(WAYS)
     result = labelled(_variables(values), coords=coords)
