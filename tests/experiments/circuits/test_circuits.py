@@ -346,9 +346,10 @@ def test_a_model_that_norms_queries_and_keys_has_the_rest():
     found = run["circuits"]
     assert np.isfinite(found.score).all()
     assert np.isfinite(found.weight_copying).all()
-    later = found.composition.isel(reader=slice(4, 8), writer=slice(0, 4))
-    assert np.isfinite(later.sel(way="value")).all()
-    assert np.isnan(later.sel(way=["query", "key"])).all()
+    for name in ("composition", "projection_kernel"):
+        later = found[name].isel(reader=slice(4, 8), writer=slice(0, 4))
+        assert np.isfinite(later.sel(way="value")).all()
+        assert np.isnan(later.sel(way=["query", "key"])).all()
 
 
 # --- inputs -------------------------------------------------------------------------------------
