@@ -92,12 +92,13 @@ def projection_kernel(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
 
 
 def _subspace(rows: torch.Tensor) -> "_Product":
-    """The projection onto the space of the rows [head, dim, model], divided by its norm."""
+    """The projection onto the space of the rows [head, dim, model], divided by its norm; 0 of rows
+    that are 0, or not known.
+    """
     _, sizes, basis = torch.linalg.svd(rows.nan_to_num(), full_matrices=False)
     there = sizes > ROUNDING * sizes[:, :1]  # [head, dim]
-    known = 1.0 if rows.isfinite().all() else torch.nan
     one = torch.eye(rows.shape[1], dtype=rows.dtype).expand(len(rows), -1, -1)
-    return _Product(one, basis * there[..., None] * known)
+    return _Product(one, basis * there[..., None])
 
 
 def _pairs(
