@@ -133,8 +133,8 @@ def test_labels_and_sentences_name_the_relation_and_a_head_that_copies_has_none(
     assert not of_relations[0, 1]
     assert not of_relations[0, 3]
     said = " ".join(run_findings(run.tree))
-    assert "Raises a related word: L1·H1 plural 100 % [" in said
-    assert "Lowers a related word: L1·H3 opposite 100 % [" in said
+    assert "Raises a related word by weights: L1·H1 plural 100 % [" in said
+    assert "Lowers a related word by weights: L1·H3 opposite 100 % [" in said
     assert verdicts(run.tree)["relation"].holds
 
 

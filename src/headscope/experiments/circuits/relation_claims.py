@@ -33,7 +33,7 @@ VARIABLES = {
 }
 RULES = {
     kind: LabelRule(
-        f"{does} a related word",
+        f"{does} a related word by weights",
         number=f"share of words whose related word is among those that the head’s weights "
         f"{does[:-1]} most",
         least=LEAST,
