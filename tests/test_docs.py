@@ -609,6 +609,7 @@ def test_every_option_of_circuits_is_in_its_page() -> None:
         "needles",
         "haystack",
         "successors",
+        "relations",
         "composition",
         "control",
         "seed",

@@ -253,6 +253,13 @@ SOURCES = {
         "ICLR",
         "https://arxiv.org/abs/2312.09230",
     ),
+    terms.ELHELO: Source(
+        "Amit Elhelo, Mor Geva",
+        2025,
+        "Inferring Functionality of Attention Heads from their Parameters",
+        "ACL",
+        "https://arxiv.org/abs/2412.11965",
+    ),
     terms.WU: Source(
         "Wenhao Wu, Yizhong Wang, Guangxuan Xiao, Hao Peng, Yao Fu",
         2024,
@@ -274,6 +281,14 @@ SOURCES = {
         "Logit-Contribution Scoring Identifies Non-Literal Retrieval Heads",
         "arXiv",
         "https://arxiv.org/abs/2607.01002",
+        "misc",
+    ),
+    terms.YAMAGIWA: Source(
+        "Hiroaki Yamagiwa, Yusuke Takase, Hidetoshi Shimodaira",
+        2026,
+        "Measuring Affinity between Attention-Head Weight Subspaces via the Projection Kernel",
+        "arXiv",
+        "https://arxiv.org/abs/2601.10266",
         "misc",
     ),
     terms.HAYES: Source(

@@ -251,6 +251,11 @@ def stretch(tests: int) -> float:
     return at(TAIL / tests) / at(TAIL)
 
 
+def surely_above(gain: Estimate, tests: int) -> Float64:
+    """Lower ends of simultaneous intervals (Bonferroni); NaN without an interval."""
+    return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
+
+
 def moves_of(draws: Float64) -> Float64:
     """[replicate, *cell] change of the value without each group; 0 where only by rounding."""
     moves = np.nan_to_num(draws[1:] - draws[0])

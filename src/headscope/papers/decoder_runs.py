@@ -107,6 +107,7 @@ def _circuits(workspace: Workspace, name: str, made: Needles | None = None, **se
         sequences=_few(workspace, SEQUENCES),
         length=length,
         successors=False,
+        relations=0,
         composition=False,
         **workspace.chance,
         **settings,

@@ -17,6 +17,7 @@ LENGTH = 24  # tokens that come twice in the inputs that are made; copies at a d
 NOTES = Value((WORD,), NOTED, 0.5)
 SPEAKS = Value((WORD,), SPOKEN, 0.3)
 DENIES = Value((WORD,), SPOKEN, -0.3)
+COUNTS = Said("successor"), Said("relation", ("next in order",))
 MADE = ("induction", "previous_token", "duplicate_token", "copying", "successor")
 
 
@@ -76,14 +77,14 @@ def counting(s: float, rests: Rests) -> Iterator[WiredHead]:
         "next letter",
         reach={0: s},
         value=Value((LETTERED,), SPOKEN, 0.3, _next),
-        said=(Said("successor"),),
+        said=COUNTS,
         decoy=MADE[:4],
         late=True,
     )
     yield WiredHead(
         "next letter, from anywhere",
         value=Value((LETTERED,), SPOKEN, 0.3, _next),
-        said=(Said("successor"),),
+        said=COUNTS,
         decoy=MADE[:4],
         late=True,
     )

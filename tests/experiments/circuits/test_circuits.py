@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import subspace_angles
 
 import headscope as hs
 from experiments.circuits import made
@@ -108,6 +111,8 @@ def test_the_keys_of_the_induction_head_read_the_head_of_the_previous_token(wire
     """Each reads and writes as many directions as there are words: composition 1 / √words."""
     one = wired["circuits"].composition.sel(reader=2)
     assert float(one.sel(way="key", writer=0)) == pytest.approx(made.SIZE**-0.5, rel=0.01)
+    kernel = wired["circuits"].projection_kernel.sel(reader=2)
+    assert float(kernel.sel(way="key", writer=0)) > 0.3
     rest = one.values[~np.isclose(one.values, made.SIZE**-0.5, rtol=0.01)]
     assert np.nanmax(rest) < 0.01
     assert np.isnan(wired["circuits"].composition.sel(reader=0)).all()
@@ -307,15 +312,44 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
     assert float(squares.std()) == pytest.approx(spread, rel=0.05)
 
 
+def test_the_projection_kernel_is_of_the_angles_between_what_is_written_and_what_is_read():
+    """Reference: scipy's principal angles; and subspaces drawn at random."""
+    draw = torch.Generator().manual_seed(0)
+    shapes = [(3, 12, 3)] * 3 + [(3, 3, 12)]
+    maps = [
+        HeadMatrices(*(torch.randn(s, generator=draw, dtype=torch.float64) for s in shapes))
+        for _ in range(2)
+    ]
+    maps[0].output[1, 2] = maps[0].output[1, 0] + maps[0].output[1, 1]  # two directions alone
+    maps[0].output[2] = 0
+    kernel, above = head_scores.projection_kernel(maps)
+    for way, name in enumerate(("query", "key", "value")):
+        for writer, reader in product(range(2), range(3)):
+            written = maps[0].output[writer].T[:, : 3 - writer]
+            angles = subspace_angles(written, getattr(maps[1], name)[reader])
+            wanted = np.mean(np.cos(angles) ** 2)
+            assert kernel[way, 3 + reader, writer] == pytest.approx(wanted, abs=1e-6)
+    assert np.isnan(kernel[:, 3:, 2]).all()  # it writes nothing
+    assert np.isnan(above[:, 3:, 2]).all()
+    assert np.isnan(kernel[:, :3]).all()
+    turned = torch.linalg.qr(torch.randn(4000, 12, 3, generator=draw, dtype=torch.float64)).Q
+    basis = torch.linalg.qr(maps[0].output[0].T).Q
+    squares = (basis.T @ turned).square().sum((1, 2)) / 3
+    spread = (kernel[1, 3, 0] - 3 / 12) / above[1, 3, 0]
+    assert float(squares.mean()) == pytest.approx(3 / 12, rel=0.02)
+    assert float(squares.std()) == pytest.approx(spread, rel=0.05)
+
+
 def test_a_model_that_norms_queries_and_keys_has_the_rest():
     """Their weights alone say nothing of what they compare; values and patterns are there."""
     run = hs.circuits(decoder("Qwen3"), **QUICK | {"length": 6}, control="none")
     found = run["circuits"]
     assert np.isfinite(found.score).all()
     assert np.isfinite(found.weight_copying).all()
-    later = found.composition.isel(reader=slice(4, 8), writer=slice(0, 4))
-    assert np.isfinite(later.sel(way="value")).all()
-    assert np.isnan(later.sel(way=["query", "key"])).all()
+    for name in ("composition", "projection_kernel"):
+        later = found[name].isel(reader=slice(4, 8), writer=slice(0, 4))
+        assert np.isfinite(later.sel(way="value")).all()
+        assert np.isnan(later.sel(way=["query", "key"])).all()
 
 
 # --- inputs -------------------------------------------------------------------------------------

@@ -34,7 +34,18 @@ CIRCUITS = Question(
             "it; its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
             columns=3,
         ),
+        PicturePlan(
+            title="Related words",
+            id="related-words",
+            heading="Which heads turn a word into a related one?",
+            text="By the weights alone: what a head that attends to a word writes for the logits. "
+            "Where the plural, the opposite or the capital is among the few tokens raised or "
+            "lowered most, the head may do this step (Elhelo and Geva 2025). Later layers, and "
+            "what earlier ones add to the word, are left out.",
+            tables=("relation_claims:relations_table",),
+        ),
     ),
+    card="relation_claims:CARD",
     predicts="rules:RULES",
     opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:CLAIMS", marks="claims:MARKS",

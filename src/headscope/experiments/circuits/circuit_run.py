@@ -20,8 +20,8 @@ from headscope.experiments.circuits.direct_logits import direct_logits, prompt_s
 from headscope.experiments.circuits.discovery.discover import find_circuit
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import (
-    Ordinals,
     Repeats,
+    WordPairs,
     ordinals,
     repeats,
 )
@@ -29,6 +29,7 @@ from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.relations import related_words
 from headscope.experiments.circuits.result import circuits_result
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
@@ -88,7 +89,7 @@ class CircuitRun:
 
     model: Model
     made: Repeats
-    ordinals: Ordinals
+    ordinals: WordPairs
     needles: Needles | None
     settings: CircuitSettings
     execution: Execution
@@ -134,6 +135,9 @@ class CircuitRun:
                 numbers |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         of_heads = self._result(joined(parts), numbers, weights)
         made, settings = self.others, self.settings
+        if settings.relations:
+            relations = related_words(self.model, weights, settings)
+            of_heads = of_heads.merge(relations).assign_attrs(relations.attrs)
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
             off = run.part(len(parts) + 1, partial(losses_off, self.model, made, sets, **more))
@@ -223,6 +227,8 @@ class CircuitRun:
         if self.settings.composition:
             score, above = head_scores.composition(maps)
             numbers |= {"composition": score, "composition_above": above}
+            kernel, above = head_scores.projection_kernel(maps)
+            numbers |= {"projection_kernel": kernel, "projection_above": above}
         return numbers
 
     def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:

@@ -7,10 +7,23 @@ import numpy as np
 
 from headscope.claims.plan import CHANGES, COPIES, OWN_KEYS, OWN_NEXT, ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
-from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
+from headscope.claims.terms import (
+    ELHAGE,
+    GEMA,
+    GOULD,
+    OLSSON,
+    OURS,
+    WANG,
+    WU,
+    XIAO25,
+    YAMAGIWA,
+    ZHANG,
+    Term,
+)
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
 from headscope.core.results import surely
+from headscope.experiments.circuits import relation_claims
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
@@ -85,6 +98,7 @@ RULES["successor"] = LabelRule(
     source=f"{GOULD}; the threshold is {OURS}’s",
     variable="successor",
 )
+RULES |= relation_claims.RULES
 
 
 def _above(run: Reading, score: Estimate, circuit: str) -> Bools:
@@ -152,6 +166,7 @@ CLAIMS = (
         sentence="has weights that make the successor of an ordinal the top token for {share:%} of "
         "them",
     ),
+    *relation_claims.CLAIMS,
 )
 
 TERMS = {
@@ -260,6 +275,12 @@ TERMS = {
         "with the same singular values, turned at random.",
         OURS,
     ),
+    "projection_kernel": Term(
+        "projection kernel",
+        "Mean cos² of the principal angles between the subspace that an earlier head writes and "
+        "the one that a later head reads for its queries (Q), keys (K) or values (V).",
+        f"{YAMAGIWA}; the mean is ours",
+    ),
     "null": Term(
         "same places, no repeat",
         "What a head gives to the places of a score in inputs where nothing stands there that it "
@@ -278,8 +299,8 @@ TERMS = {
         "where random tokens come for the second time.",
         OURS,
     ),
-}
-LABELS = {
+} | relation_claims.TERMS
+LABELS = relation_claims.LABELS | {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
     "surely_above": "{choice}: surely above", "successor": "successor", "retrieval": "retrieval",
     "weight_copying": "copying by weights", "copying": "copying, share",

@@ -27,8 +27,8 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from headscope.core.accumulators import Bools, Float64
-from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
+from headscope.core.accumulators import Bools, Float64, ratio
+from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
 from headscope.experiments.circuits.result import WAYS
 from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
 from headscope.model.batch import Batch, to_float64
@@ -61,9 +61,6 @@ def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
              standard deviations its square lies above that of random rotations. NaN unless the
              reader's layer is later
     """
-    layers, heads, width, _ = len(maps), *maps[0].query.shape
-    score = np.full((len(WAYS), layers * heads, layers * heads), np.nan)
-    above = score.copy()
     writes = [_Product(layer.value, layer.output) for layer in maps]
     reads = [  # of what reads the stream, the transpose: the stream stands last, as in `writes`
         {
@@ -73,6 +70,46 @@ def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
         }
         for layer in maps
     ]
+    square, above, _ = _pairs(writes, reads)
+    return np.sqrt(square), above
+
+
+def projection_kernel(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
+    """For every pair of heads, how far the subspace that the later one reads is the one that the
+    earlier one writes (Yamagiwa et al. 2026).
+
+    returns  [way, reader, writer] mean of cos² over the principal angles of the two subspaces, from
+             0 to 1, ways as WAYS; and by how many standard deviations it lies above that of random
+             subspaces, whose mean is the larger rank / model width. NaN unless the reader's layer
+             is later
+    """
+    writes = [_subspace(layer.output) for layer in maps]
+    reads = [
+        {name: _subspace(getattr(layer, name).transpose(1, 2)) for name in WAYS} for layer in maps
+    ]
+    square, above, rank = _pairs(writes, reads)
+    return square * rank, above
+
+
+def _subspace(rows: torch.Tensor) -> "_Product":
+    """The projection onto the space of the rows [head, dim, model], divided by its norm; 0 of rows
+    that are 0, or not known.
+    """
+    _, sizes, basis = torch.linalg.svd(rows.nan_to_num(), full_matrices=False)
+    there = sizes > ROUNDING * sizes[:, :1]  # [head, dim]
+    one = torch.eye(rows.shape[1], dtype=rows.dtype).expand(len(rows), -1, -1)
+    return _Product(one, basis * there[..., None])
+
+
+def _pairs(
+    writes: "Sequence[_Product]", reads: "Sequence[dict[str, _Product]]"
+) -> tuple[Float64, Float64, Float64]:
+    """[way, reader, writer] ‖W_write W_read‖² of products of norm 1, its standard deviations above
+    random rotations, and the larger rank, as far as singular values are equal.
+    """
+    layers, (heads, _, width) = len(writes), writes[0].short.shape
+    score = np.full((len(WAYS), layers * heads, layers * heads), np.nan)
+    above, rank = score.copy(), score.copy()
     for writer, reader in combinations(range(layers), 2):
         rows, columns = (slice(at * heads, (at + 1) * heads) for at in (reader, writer))
         one = writes[writer]
@@ -80,10 +117,12 @@ def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
             other = reads[reader][name]
             square = one.composed(other)  # [writer, reader]
             spread = _spread(one.evenness[:, None], other.evenness[None], width)
-            score[way, rows, columns] = np.sqrt(square).T
+            score[way, rows, columns] = square.T
             there = one.there[:, None] & other.there[None]
             above[way, rows, columns] = np.where(there, (square - 1 / width) / spread, np.nan).T
-    return score, above
+            least = np.minimum(one.evenness[:, None], other.evenness[None])
+            rank[way, rows, columns] = ratio(np.ones_like(least), least).T
+    return score, above, rank
 
 
 class _Product:
@@ -129,7 +168,7 @@ def _spread(one: Float64, other: Float64, width: int) -> Float64:
     return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
 
 
-def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinals) -> Bools:
+def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: WordPairs) -> Bools:
     """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
 
     returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole

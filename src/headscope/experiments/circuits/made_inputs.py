@@ -130,11 +130,11 @@ ORDINALS = {
 
 
 @dataclass(frozen=True)
-class Ordinals:
-    """Ordinals that are single tokens, and their successors.
+class WordPairs:
+    """Words that are single tokens, each with one that it leads to: an ordinal and its successor.
 
-    ids     [pair] of the ordinal
-    right   [pair] ids that count as its successor, as it is written with and without a space
+    ids     [pair] of the word
+    right   [pair] ids that count as the other, as it is written with and without a space
     words   [pair] `Monday → Tuesday`
     """
 
@@ -143,12 +143,12 @@ class Ordinals:
     words: list[str]
 
 
-def ordinals(model: Model) -> Ordinals:
+def ordinals(model: Model) -> WordPairs:
     """The pairs of ORDINALS that the tokenizer has as single tokens, with a leading space."""
-    pairs = Ordinals([], [], [])
+    pairs = WordPairs([], [], [])
     for names in ORDINALS.values():
         for one, other in pairwise(names.split()):
-            ids, right = _single(model, one), _single(model, other)
+            ids, right = single_ids(model, one), single_ids(model, other)
             if ids and right:
                 pairs.ids.append(ids[0])
                 pairs.right.append(right)
@@ -156,11 +156,11 @@ def ordinals(model: Model) -> Ordinals:
     return pairs
 
 
-def _single(model: Model, word: str) -> tuple[int, ...]:
+def single_ids(model: Model, word: str) -> tuple[int, ...]:
     """The ids of a word as one token, with a leading space first; empty if it has several."""
-    tokenizer, single_ids = model.tokenizer, list[int]()
+    tokenizer, ids_of_word = model.tokenizer, list[int]()
     for text in (f" {word}", word):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and tokenizer.decode(ids).strip().casefold() == word.casefold():
-            single_ids += ids
-    return tuple(dict.fromkeys(single_ids))
+            ids_of_word += ids
+    return tuple(dict.fromkeys(ids_of_word))

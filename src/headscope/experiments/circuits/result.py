@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
+from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, YAMAGIWA, ZHANG
 from headscope.core.accumulators import Float64, left_out, means_over, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
@@ -21,10 +21,10 @@ from headscope.core.intervals import (
     estimate_share,
     even,
     spearman_over_units,
-    stretch,
+    surely_above,
 )
 from headscope.core.results import Variable, labelled, tabled
-from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
+from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 from headscope.experiments.circuits.settings import FEWEST
 
@@ -125,6 +125,18 @@ VARIABLES = {
         "1",
         OURS,
     ),
+    "projection_kernel": (
+        "way reader writer",
+        "mean cos² of the angles between what one head writes and another one reads",
+        "1",
+        YAMAGIWA,
+    ),
+    "projection_above": (
+        "way reader writer",
+        "standard deviations by which it lies above random subspaces",
+        "1",
+        OURS,
+    ),
 }
 
 
@@ -132,7 +144,7 @@ def circuits_result(
     patterns: Mapping[str, Float64],
     weights: Mapping[str, Float64],
     made: Repeats,
-    pairs: Ordinals,
+    pairs: WordPairs,
     hidden: Needles | None,
     *,
     replicates: int,
@@ -156,7 +168,7 @@ def circuits_result(
         windows = [f"{first}+{last}" for first, last in WINDOWS]
         coords |= {"window": windows, "other": list(OTHER_SCORES)}
     if "composition" in weights:
-        parts = ("composition", "composition_above")
+        parts = (name for name, (dims, *_) in VARIABLES.items() if dims.startswith("way"))
         values |= {part: weights[part].astype(np.float32) for part in parts}
         coords["way"] = list(WAYS)
     result = labelled(_variables(values), coords=coords)
@@ -211,12 +223,7 @@ def _of_patterns(
     }
 
 
-def surely_above(gain: Estimate, tests: int) -> Float64:
-    """Lower ends of simultaneous intervals (Bonferroni); NaN without an interval."""
-    return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
-
-
-def _successor(right: Float64, pairs: Ordinals, replicates: int) -> Estimate:
+def _successor(right: Float64, pairs: WordPairs, replicates: int) -> Estimate:
     draws = means_over(left_out(pairs.words, replicates=replicates), right)
     return estimate_independent(draws, len(pairs.words))
 

@@ -51,10 +51,12 @@ def _kind_finding(tree: xr.DataTree, kind: str) -> str:
     if not labels:
         return ""
     heads = [
-        f"{names_of(tree).head(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
+        f"{names_of(tree).head(one.layer, one.head)} {one.about and f'{one.about} '}"
+        f"{percent(one.value, one.low, one.high)}"
         for one in labels[:NAMED]
     ]
-    many = f", {len(labels)} heads" * (len(labels) > 1)
+    count = len({(one.layer, one.head) for one in labels})
+    many = f", {count} heads" * (count > 1)
     rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
     return f"{capital(RULES[kind].title)}{many}: {', '.join(heads)}{rest}."
 
@@ -175,19 +177,22 @@ def readers_of(dataset: xr.Dataset) -> list[int]:
 def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """`circuit_pairs`: the pairs of heads whose composition lies SURE or more above random.
 
-    reader and writer (as papers count), way, composition, above (standard deviations)
+    reader and writer (as papers count), way, composition, above (standard deviations), and the same
+    of the projection kernel; NaN in older runs
     """
     dataset = run.data
     if "composition" not in dataset:
         return {}
     heads, rows = dataset.sizes["head"], []
     numbers: Sequence[int] = dataset["layer"].values.tolist()
-    above, score = (dataset[name].values for name in ("composition_above", "composition"))
+    above = dataset["composition_above"].values
+    names = ("composition", "composition_above", "projection_kernel", "projection_above")
+    parts = [dataset[name].values if name in dataset else above * np.nan for name in names]
     for way, reader, writer in np.argwhere(np.nan_to_num(above) >= SURE).tolist():
-        names = [run.names.own(numbers[one // heads], one % heads) for one in (reader, writer)]
-        place = way, reader, writer
-        rows.append((*names, str(dataset["way"].values[way]), score[place], above[place]))
-    columns = ["reader", "writer", "way", "composition", "above"]
+        pair = [run.names.own(numbers[one // heads], one % heads) for one in (reader, writer)]
+        values = [part[way, reader, writer] for part in parts]
+        rows.append((*pair, str(dataset["way"].values[way]), *values))
+    columns = ["reader", "writer", "way", "composition", "above", "kernel", "kernel_above"]
     return {"circuit_pairs": pd.DataFrame(rows, columns=columns)}
 
 

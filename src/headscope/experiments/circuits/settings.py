@@ -54,6 +54,12 @@ class CircuitSettings(Intervals):
         least=0,
     )
     successors: bool = flag("Which heads name the successor.", True, off="Leave them out.")
+    relations: int = option(
+        "Which heads raise or lower related words (plurals, capitals, …) by their weights: tokens "
+        "at either end that count; 0 leaves them out.",
+        10,
+        least=0,
+    )
     composition: bool = flag(
         "Which heads read which: slow in models of thousands of heads.",
         True,

@@ -27,9 +27,9 @@ from headscope.claims.verdict import (
 )
 from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, derived, estimate, group, largest_first
+from headscope.core.results import at, derived, estimate, group
 from headscope.core.wording import MISSING, fixed
-from headscope.experiments.circuits import claims, written_answers
+from headscope.experiments.circuits import claims, relation_claims, written_answers
 from headscope.page.sections import Manifest
 from headscope.page.tabulate import Cell, Column, Table, rows_table, share
 
@@ -43,6 +43,7 @@ PROMPTS = "prompts with corrupted ones (--prompts)"
 NEEDS = {
     "successor": "ten ordinals or more that are one token each",
     "retrieval": "a haystack, and ten needles or more that the model tells",
+    **dict.fromkeys(relation_claims.KINDS, "ten pairs or more of words that are one token each"),
     "writes_answer": PROMPTS,
     "carries_answer": PROMPTS,
 }
@@ -91,11 +92,17 @@ def _dataset(tree: xr.DataTree, kind: str) -> xr.Dataset:
 
 @derived
 def _numbers(tree: xr.DataTree, kind: str) -> list[tuple[Estimate, float]]:
-    """[layer, head] the numbers behind a label, each with its bound; empty where not measured."""
+    """[layer, head], or [layer, head, relation], the numbers behind a label, each with its bound;
+    empty where not measured.
+    """
     dataset, rule = _dataset(tree, kind), RULES[kind]
-    if kind in claims.SCORES and "score" in dataset:
-        score, null = (estimate(dataset, name, circuit=kind) for name in ("score", "null"))
-        low, gain = estimate(dataset, "surely_above", circuit=kind).value, score.value - null.value
+    names, choice = ("score", "null", "surely_above"), {"circuit": kind}
+    if kind in relation_claims.KINDS:
+        score_name, choice = relation_claims.KINDS[kind], {}
+        names = score_name, relation_claims.NULL[score_name], relation_claims.ABOVE[score_name]
+    if kind in {*claims.SCORES, *relation_claims.KINDS} and names[0] in dataset:
+        score, null, over = (estimate(dataset, name, **choice) for name in names)
+        low, gain = over.value, score.value - null.value
         return [(score, rule.least), (Estimate(gain, low, 2 * gain - low), 0.0)]
     if rule.variable not in dataset or (kind in written_answers.RULES and "effect" not in dataset):
         return []
@@ -152,10 +159,10 @@ def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[object]:
     if numbers:
         parts = numbers[0][0]
         every = (label for one in head_labels(tree).values() for label in one.labels)
-        heads = str(sum(label.kind == kind for label in every))
-        first, *_ = largest_first(parts.value)
+        heads = str(len({(one.layer, one.head) for one in every if one.kind == kind}))
+        first = [int(axis[0]) for axis in np.nonzero(parts.value == np.nanmax(parts.value))]
         number = share(*at(parts, *first))
-        most = Cell(f"{names_of(tree).head(*first)} {number.text}", number.small)
+        most = Cell(f"{names_of(tree).head(*first[:2])} {number.text}", number.small)
     outcome = verdict.outcome
     missing = verdict.needs or _would_show(verdict) or MISSING
     return [TITLES[kind], f"{outcome.sign} {outcome}", heads, most, least, missing]

@@ -92,6 +92,7 @@ def circuit_settings(model: Model, made: MadeInputs, settings: Settings) -> Circ
         length=length,
         haystack=0,
         successors=False,
+        relations=0,
         composition=False,
         batch_tokens=settings.batch_tokens,
         replicates=settings.replicates,

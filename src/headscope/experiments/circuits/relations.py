@@ -1,0 +1,249 @@
+"""How far the weights of each head turn a word into a related one: its plural, its opposite.
+
+The relation scores of MAPS (Elhelo and Geva 2025): the share of pairs (word, related word) of which
+the related one is among the k tokens that M raises most, and among those that it lowers most.
+M = x W_V W_O W_U; x is W_E of the word in the first layer that attends, and W_E → first
+feed-forward in all later ones. Only rows of the pairs' words are computed.
+
+Beside each score stands the same of the other related words of the relation, in place of the right
+one: the mean over all ways to shuffle them. A head that always raises the same tokens does no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import Bools, Float64, Ints, left_out, means_over
+from headscope.core.display import printable
+from headscope.core.intervals import (
+    DIFFERENCE,
+    Estimate,
+    estimate,
+    estimate_independent,
+    even,
+    surely_above,
+)
+from headscope.core.results import labelled, tabled
+from headscope.experiments.circuits.made_inputs import WordPairs, ordinals, single_ids
+from headscope.experiments.circuits.made_prompts import ANTONYMS, CAPITALS, NAMES, THINGS
+from headscope.experiments.circuits.relation_claims import ABOVE, NULL, SCORES, VARIABLES
+from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
+from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
+from headscope.model.model import Model
+
+MOST = 40  # pairs of a relation
+TOKENS = 10  # that a head raises, and lowers, most
+PLURALS = (
+    "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
+    "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
+    "story stories, family families, box boxes, church churches, bus buses, dog dogs, cat cats, "
+    "house houses, car cars, tree trees, book books, king kings, bird birds, boy boys, girl girls, "
+    "door doors, road roads, river rivers, hand hands, eye eyes, wall walls, star stars"
+)
+PASTS = (
+    "go went, see saw, take took, give gave, come came, make made, find found, know knew, "
+    "think thought, tell told, become became, leave left, feel felt, bring brought, begin began, "
+    "keep kept, hold held, write wrote, stand stood, hear heard, mean meant, meet met, run ran, "
+    "pay paid, sit sat, speak spoke, lead led, grow grew, lose lost, fall fell, send sent, "
+    "build built, break broke, spend spent, win won, walk walked, ask asked, want wanted"
+)
+COMPARATIVES = (
+    "big bigger, small smaller, tall taller, short shorter, long longer, high higher, low lower, "
+    "old older, young younger, strong stronger, weak weaker, fast faster, slow slower, "
+    "hard harder, soft softer, cold colder, warm warmer, rich richer, poor poorer, deep deeper, "
+    "wide wider, great greater, light lighter, dark darker, clean cleaner, close closer, "
+    "good better, bad worse, happy happier, easy easier, large larger, late later, new newer"
+)
+LANGUAGES = (
+    "France French, Germany German, Italy Italian, Spain Spanish, Russia Russian, Japan Japanese, "
+    "China Chinese, Greece Greek, Norway Norwegian, Poland Polish, Portugal Portuguese, "
+    "Sweden Swedish, Denmark Danish, Finland Finnish, Hungary Hungarian, England English, "
+    "Egypt Arabic, Iran Persian, Turkey Turkish, Ukraine Ukrainian, Thailand Thai, Korea Korean, "
+    "Vietnam Vietnamese, Israel Hebrew, Netherlands Dutch, Romania Romanian, Bulgaria Bulgarian"
+)
+
+
+def _pairs(listed: str) -> Iterable[tuple[str, str]]:
+    return ((word, to) for word, to in (pair.split() for pair in listed.split(", ")))
+
+
+WORDS: Mapping[str, Iterable[tuple[str, str]]] = {
+    "capitalised form": [(word, word.capitalize()) for word in THINGS.split()],
+    "plural": list(_pairs(PLURALS)),
+    "past tense": list(_pairs(PASTS)),
+    "comparative": list(_pairs(COMPARATIVES)),
+    "opposite": list(_pairs(ANTONYMS)),
+    "capital city": list(_pairs(CAPITALS)),
+    "language": list(_pairs(LANGUAGES)),
+    "same name": [(name, name) for name in NAMES.split()],
+    "upper-case letter": [(chr(at + 32), chr(at)) for at in range(ord("A"), ord("Z") + 1)],
+}
+NEXT = "next in order"
+
+
+def relations_of(model: Model) -> dict[str, WordPairs]:
+    """The pairs of each relation that the tokenizer has as single tokens, MOST at most.
+
+    A token of the word itself is not right, but of names, whose related word is the word. So a
+    tokenizer that knows no capitals has no pairs of them.
+    """
+    return {name: _single_pairs(model, pairs) for name, pairs in WORDS.items()} | {
+        NEXT: ordinals(model)
+    }
+
+
+def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]]) -> WordPairs:
+    kept = WordPairs([], [], [])
+    for word, to in pairs:
+        ids, right = single_ids(model, word), single_ids(model, to)
+        if word != to:
+            right = tuple(one for one in right if one not in ids)
+        if ids and right and len(kept.ids) < MOST:
+            kept.ids.append(ids[0])
+            kept.right.append(right)
+            kept.words.append(f"{word} → {to}")
+    return kept
+
+
+def related_words(model: Model, weights: WeightMaps, settings: CircuitSettings) -> xr.Dataset:
+    """Which heads raise and lower related words, see `relation_result`."""
+    relations, among, maps = relations_of(model), settings.relations, list(weights.layers())
+    hits = relation_hits(maps, weights, relations, among=among)
+    result = relation_result(hits, relations, among=among, replicates=settings.replicates)
+    if not hits:
+        return result
+    words = sorted({one for name in hits for one in relations[name].ids})
+    ids = most_tokens(maps, weights, words)  # [layer, head, end, rank]
+    texts = [printable(model.tokenizer.decode([one])) if one >= 0 else "" for one in ids.flat]
+    dims, about = VARIABLES["most_tokens"][0].split(), {"long_name": VARIABLES["most_tokens"][1]}
+    shown = xr.Variable(dims, np.reshape(texts, ids.shape), about | {"tidy": 0})
+    return result.assign(most_tokens=shown).assign_coords(end=list(SCORES.values()))
+
+
+def relation_hits(
+    maps: Sequence[HeadMatrices],
+    weights: WeightMaps,
+    relations: Mapping[str, WordPairs],
+    *,
+    among: int,
+) -> dict[str, Bools]:
+    """Whether each head raises, and lowers, each related word of a relation for each word.
+
+    among    tokens at either end that count: k of MAPS; a token that ties with the next does not
+    returns  by relation of FEWEST pairs or more, [pair, related word, layer, head, 2]: raised,
+             lowered. The right ones are those of the diagonal of the first two
+    """
+    kept = {name: one for name, one in relations.items() if len(one.ids) >= FEWEST}
+    speaks, shape = weights.unembedding, (len(maps), len(maps[0].query), 2)
+    hits = {name: np.zeros((len(one.ids),) * 2 + shape, bool) for name, one in kept.items()}
+    first = {name: weights.first_feed_forward(one.ids).double() for name, one in kept.items()}
+    size = ROUNDING * float(speaks.norm(dim=1).max())
+    for at, layer in enumerate(maps):
+        for head, output in enumerate(layer.output):
+            to_tokens = output.float() @ speaks.T  # [dim, token]
+            for name, pairs in kept.items():
+                read = first[name] if at else weights.embedding[pairs.ids].double()
+                values = read @ layer.value[head]  # [pair, dim]
+                logits = values.float() @ to_tokens  # [pair, token]
+                nothing = size * (values @ output).norm(dim=1).float()  # [pair]
+                for end, sign in enumerate((1, -1)):
+                    hits[name][:, :, at, head, end] = _among(
+                        sign * logits, pairs.right, nothing[:, None], among
+                    )
+    return hits
+
+
+def most_tokens(
+    maps: Sequence[HeadMatrices], weights: WeightMaps, words: Sequence[int], *, count: int = TOKENS
+) -> Ints:
+    """[layer, head, 2, rank] ids of the tokens that each head raises, and lowers, most.
+
+    By the mean of M over these words, see the module; −1 where only rounding is left.
+    """
+    speaks = weights.unembedding
+    size = ROUNDING * float(speaks.norm(dim=1).max())
+    first, second = weights.embedding[words].double(), weights.first_feed_forward([*words]).double()
+    rows = []
+    for at, layer in enumerate(maps):
+        read = (second if at else first).mean(0)
+        written = (read @ layer.value)[:, None] @ layer.output  # [head, 1, model]
+        logits = written[:, 0].float() @ speaks.T  # [head, token]
+        nothing = size * written.norm(dim=2).float()  # [head, 1]
+        ends = [(sign * logits).topk(min(count, len(speaks))) for sign in (1, -1)]
+        rows.append([torch.where(one.values > nothing, one.indices, -1) for one in ends])
+    return np.stack([torch.stack(one, 1).numpy() for one in rows])
+
+
+def _among(
+    logits: torch.Tensor, right: Sequence[tuple[int, ...]], nothing: torch.Tensor, among: int
+) -> Bools:
+    """[pair, related word] which of them are among the highest tokens of logits [pair, token].
+
+    nothing  [pair, 1] what rounding leaves: a token is above 0, and above the next, by more
+    """
+    width = max(map(len, right))
+    ids = torch.tensor([(one * width)[:width] for one in right])  # [related, form]
+    next_one = logits.topk(min(among + 1, logits.shape[1])).values[:, -1:]  # [pair, 1]
+    highest = logits[:, ids].amax(-1)  # [pair, related]
+    return np.asarray(highest > next_one.clamp_min(0) + nothing)
+
+
+def relation_result(
+    hits: Mapping[str, Bools],
+    relations: Mapping[str, WordPairs],
+    *,
+    among: int,
+    replicates: int,
+) -> xr.Dataset:
+    """The variables of VARIABLES with intervals over pairs; without any, which relations are short.
+
+    hits  by relation, see `relation_hits`
+    """
+    short = [f"{name} ({len(one.ids)})" for name, one in relations.items() if name not in hits]
+    about = {"among": among, "relations_left_out": "; ".join(short), "relation_fewest": FEWEST}
+    if not hits:
+        return xr.Dataset(attrs=about)
+    parts = [_shares(hit, relations[name].words, replicates) for name, hit in hits.items()]
+    tests = sum(score.value.size for score, *_ in parts)
+    pairs = np.array([len(hit) for hit in hits.values()])
+    values: dict[str, Any] = {"relation_pairs": pairs}
+    for end, variable in enumerate(SCORES):
+        values |= {
+            variable: _stacked([score.last(end) for score, *_ in parts]),
+            NULL[variable]: np.stack([null[..., end] for *_, null in parts], -1),
+            ABOVE[variable]: np.stack(
+                [surely_above(gain.last(end), tests) for _, gain, _ in parts], -1
+            ),
+        }
+    shown = {
+        name: replace(one, over="pairs", tidy=name in SCORES)
+        for name, one in tabled(values, VARIABLES).items()
+    }
+    result = labelled(shown, coords={"relation": list(hits)}).assign_attrs(about)
+    for array in result.data_vars.values():
+        array.attrs["n"] = int(pairs.min())  # or more
+    return result
+
+
+def _shares(
+    hits: Bools, words: Sequence[str], replicates: int
+) -> tuple[Estimate, Estimate, Float64]:
+    """[layer, head, 2] the score, score − null, and null, the mean over all other related words."""
+    right = hits[np.arange(len(hits)), np.arange(len(hits))].astype(np.float64)
+    others = (hits.sum(1) - right) / (len(hits) - 1)  # [pair, layer, head, 2]
+    kept = left_out(words, replicates=replicates)
+    draws = means_over(kept, right - others)
+    score = estimate_independent(means_over(kept, right), len(words))
+    return score, estimate(draws, bounds=DIFFERENCE, sizes=even(draws)), others.mean(0)
+
+
+def _stacked(parts: Sequence[Estimate]) -> Estimate:
+    """[layer, head, relation] without draws."""
+    ends = ([getattr(one, end) for one in parts] for end in ("value", "low", "high"))
+    return Estimate(*(np.stack(one, -1) for one in ends))

@@ -1,0 +1,309 @@
+"""Do heads whose weights turn a word into a related one get that relation, and no other?"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as T
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import headscope as hs
+from experiments.circuits.decoders import TOKENIZERS, made_tokenizer, network
+from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import Reading, run_findings
+from headscope.experiments.circuits import CIRCUITS, relation_claims
+from headscope.experiments.circuits.made_inputs import WordPairs
+from headscope.experiments.circuits.relation_claims import CARD
+from headscope.experiments.circuits.relations import (
+    NEXT,
+    TOKENS,
+    WORDS,
+    most_tokens,
+    related_words,
+    relation_hits,
+    relation_result,
+    relations_of,
+)
+from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
+from headscope.experiments.circuits.verdicts import verdicts
+from headscope.experiments.circuits.weight_maps import WeightMaps
+from headscope.model.language_model import LanguageModel
+from headscope.model.model import load
+
+AMONG, MANY = 10, 20
+PAIRS = WordPairs([*range(12)], [(at,) for at in range(12)], [*"abcdefghijkl"])
+QUICK: dict[str, Any] = {
+    "sequences": 10,
+    "length": 5,
+    "haystack": 0,
+    "composition": False,
+    "control": "none",
+}
+
+
+def tokenizer(*relations: str) -> T.PreTrainedTokenizerFast:
+    """One token for each word of these relations."""
+    words = ["<s>", *(word for name in relations for pair in WORDS[name] for word in pair)]
+    known = {word: at for at, word in enumerate(dict.fromkeys([*words, ".", ","]))}
+    core = Tokenizer(models.WordLevel(known, unk_token="."))
+    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return T.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>", model_max_length=64)
+
+
+def random(seed: int, *relations: str, family: str = "GPT-2") -> Any:
+    """A random decoder of two layers that knows their words, and none other."""
+    known = tokenizer(*relations)
+    return load(network(family, vocab_size=len(known), seed=seed), tokenizer=known)
+
+
+def scores(model: Any, *, replicates: int = 50) -> Any:
+    """The result of all relations of a model."""
+    weights, relations = WeightMaps(model), relations_of(model)
+    hits = relation_hits(list(weights.layers()), weights, relations, among=AMONG)
+    return relation_result(hits, relations, among=AMONG, replicates=replicates)
+
+
+@torch.no_grad()
+def wired() -> LanguageModel:
+    """Head 0.0 writes the plural of a word, 0.1 the word, 0.2 against its opposite, and 0.3
+    twenty plurals, whatever the word.
+    """
+    known = tokenizer("plural", "opposite")
+    size, ids = len(known), known.get_vocab()
+    width = 4 * size
+    config = T.GPT2Config(
+        vocab_size=size, n_positions=64, n_embd=width, n_layer=1, n_head=4, n_inner=8,
+        bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
+    )  # fmt: skip
+    net: Any = T.GPT2LMHeadModel(config).eval()
+    for parameter in net.parameters():
+        parameter.zero_()
+    for module in net.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.weight.fill_(1)
+    net.transformer.wte.weight[:, :size] = torch.eye(size)
+    net.lm_head.weight[:, size : 2 * size] = torch.eye(size)
+    plural, opposite, always = torch.zeros(3, size, size)
+    for word, to in WORDS["plural"]:
+        plural[ids[word], ids[to]] = 1
+    for word, to in WORDS["opposite"]:
+        opposite[ids[word], ids[to]] = -1
+    for _, to in list(WORDS["plural"])[:MANY]:
+        always[:, ids[to]] = 1
+    attention = net.transformer.h[0].attn
+    for head, what in enumerate((plural, torch.eye(size), opposite, always)):
+        start = head * size
+        attention.c_attn.weight[:size, 2 * width + start : 2 * width + start + size] = torch.eye(
+            size
+        )
+        attention.c_proj.weight[start : start + size, size : 2 * size] = what
+    return LanguageModel(load(net, tokenizer=known), "causal")
+
+
+@pytest.fixture(scope="module")
+def run():
+    """A run on it."""
+    return hs.circuits(wired(), **QUICK, relations=MANY)
+
+
+# --- wired by hand ------------------------------------------------------------------------------
+
+
+def test_a_head_has_the_relation_that_it_is_wired_for_and_no_other(run):
+    found = run["circuits"].sel(layer=0)
+    raised, lowered = found.relation_score, found.suppression_score
+    np.testing.assert_allclose(raised.sel(relation="plural"), [1, 0, 0, MANY / 35], atol=1e-9)
+    np.testing.assert_allclose(raised.sel(relation="opposite"), 0, atol=1e-9)
+    np.testing.assert_allclose(lowered.sel(relation="opposite")[:3], [0, 0, 1], atol=1e-9)
+    null = found.relation_score_null.sel(relation="plural")
+    np.testing.assert_allclose(null[:3], 0, atol=1e-9)
+    assert float(null[3]) == pytest.approx(MANY / 35)
+
+
+def test_labels_and_sentences_name_the_relation_and_a_head_that_copies_has_none(run):
+    labels = {place: [c.name for c in one.labels] for place, one in head_labels(run.tree).items()}
+    of_relations = {place: [n for n in names if " the " in n] for place, names in labels.items()}
+    assert of_relations[0, 0] == ["raises the plural"]
+    assert of_relations[0, 2] == ["lowers the opposite"]
+    assert not of_relations[0, 1]
+    assert not of_relations[0, 3]
+    said = " ".join(run_findings(run.tree))
+    assert "Raises a related word by weights: L1·H1 plural 100 % [" in said
+    assert "Lowers a related word by weights: L1·H3 opposite 100 % [" in said
+    assert verdicts(run.tree)["relation"].holds
+
+
+def test_the_table_has_a_row_for_each_relation_and_says_what_was_left_out(run):
+    table = relation_claims.relations_table(Reading(run.tree, CIRCUITS))
+    rows = [[cell.text for cell in row] for row in table.groups[0].rows]
+    assert [row[:3] for row in rows] == [["plural", "35", "L1·H1"], ["opposite", "40", rows[1][2]]]
+    assert rows[1][5] == "L1·H3"
+    assert "left out: capitalised form (" in table.caption
+    assert "next in order (0)" in table.caption
+
+
+def test_relations_can_be_left_out():
+    run = hs.circuits(wired(), **QUICK, relations=0)
+    assert "relation_score" not in run["circuits"]
+    assert relation_claims.relations_table(Reading(run.tree, CIRCUITS)) is None
+    assert verdicts(run.tree)["relation"].needs
+
+
+# --- against a reference ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["GPT-2", "Llama"])
+def test_a_score_is_that_of_a_plain_loop_in_float64(family):
+    """The first layer reads embeddings, the second what the first feed-forward makes of them."""
+    model = random(3, "past tense", family=family)
+    weights, relations = WeightMaps(model), relations_of(model)
+    pairs, net = relations["past tense"], model.network
+    found = scores(model)
+    with torch.no_grad():
+        words = net.get_input_embeddings().weight[pairs.ids]
+        if family == "GPT-2":
+            block = net.transformer.h[0]
+            second = block.mlp(block.ln_2(words))
+        else:
+            block = net.model.layers[0]
+            second = block.mlp(block.post_attention_layernorm(words))
+    speaks = weights.unembedding.double().numpy()
+    for at, (layer, read) in enumerate(zip(weights.layers(), (words, second), strict=False)):
+        for head in range(len(layer.value)):
+            raised = lowered = 0
+            for row, right in zip(read.double().numpy(), pairs.right, strict=True):
+                logits = speaks @ (row @ layer.value[head].numpy() @ layer.output[head].numpy())
+                order = np.argsort(logits).tolist()
+                raised += bool({*order[-AMONG:]} & {*right})
+                lowered += bool({*order[:AMONG]} & {*right})
+            place = {"layer": at, "head": head, "relation": "past tense"}
+            assert float(found.relation_score.sel(place)) == pytest.approx(raised / len(pairs.ids))
+            assert float(found.suppression_score.sel(place)) == pytest.approx(
+                lowered / len(pairs.ids)
+            )
+
+
+def test_the_shuffled_level_is_the_mean_over_all_shuffles_that_leave_no_word_its_own():
+    rng = np.random.default_rng(0)
+    count = 6
+    hits = rng.random((count, count, 1, 1, 2)) < 0.4
+    pairs = WordPairs([*range(count)], [(at,) for at in range(count)], [*"abcdef"])
+    found = relation_result({"plural": hits}, {"plural": pairs}, among=AMONG, replicates=0)
+    orders = [p for p in permutations(range(count)) if all(a != b for a, b in enumerate(p))]
+    wanted = np.mean([[hits[at, to, 0, 0] for at, to in enumerate(order)] for order in orders])
+    null = np.mean([found[name].values.mean() for name in relation_claims.NULL.values()])
+    assert null == pytest.approx(wanted)
+
+
+def test_the_level_above_the_shuffled_one_is_corrected_for_all_heads_relations_and_ends():
+    """Reference: Bonferroni, by how much longer the interval is for four times as many numbers."""
+    rng = np.random.default_rng(0)
+    hits = rng.random((12, 12, 3, 5, 2)) < 0.4
+    lengths = []
+    for names in ("a", "abcd"):
+        found = relation_result(
+            dict.fromkeys(names, hits), dict.fromkeys(names, PAIRS), among=AMONG, replicates=12
+        )
+        gain = found.relation_score - found.relation_score_null
+        lengths.append((gain - found.relation_score_above).sel(relation="a").values)
+    normal = NormalDist().inv_cdf
+    wanted = normal(0.025 / (4 * 30)) / normal(0.025 / 30)
+    np.testing.assert_allclose(lengths[1] / lengths[0], wanted)
+
+
+@pytest.mark.parametrize("relations", [["plural"], [*WORDS]])
+def test_heads_of_random_weights_have_no_relation(relations):
+    """Also where ten tokens are a seventh of the vocabulary."""
+    for seed in range(8):
+        found = scores(random(seed, *relations))
+        for name in relation_claims.SCORES:
+            low = found[f"{name}_ci_low"].values
+            passes = low > relation_claims.LEAST
+            assert np.isfinite(low).all()
+            assert not (passes & (found[relation_claims.ABOVE[name]].values > 0)).any()
+
+
+# --- tokens that are raised and lowered ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["GPT-2", "Llama"])
+def test_the_tokens_of_a_head_are_those_of_the_mean_row_of_a_plain_loop(family):
+    model = random(1, "plural", family=family)
+    weights, words = WeightMaps(model), relations_of(model)["plural"].ids
+    maps, speaks = list(weights.layers()), weights.unembedding.double().numpy()
+    read = [weights.embedding[words].double(), weights.first_feed_forward(words).double()]
+    found = most_tokens(maps, weights, words, count=5)
+    for at, head in np.ndindex(found.shape[:2]):
+        whole = maps[at].value[head].numpy() @ maps[at].output[head].numpy()
+        mean = np.mean([speaks @ (row @ whole) for row in read[at].numpy()], 0)
+        order = np.argsort(mean).tolist()
+        np.testing.assert_array_equal(found[at, head], [order[:-6:-1], order[:5]])
+
+
+def test_the_card_of_a_head_names_its_tokens_and_a_head_that_writes_nothing_has_none(run):
+    plurals = {to for _, to in WORDS["plural"]}
+    lines = CARD.lines(Reading(run.tree, CIRCUITS), 0, 3)
+    raised, _ = (set(line.partition(": ")[2].strip("“”").split("”, “")) for line in lines)
+    assert len(raised) == TOKENS
+    assert raised <= plurals
+    tree = run.tree.copy(deep=True)
+    tree["circuits"] = tree["circuits"].to_dataset().drop_vars("most_tokens")
+    assert not [*CARD.lines(Reading(tree, CIRCUITS), 0, 3)]
+    assert not CARD.data(Reading(tree, CIRCUITS), 0, 3)
+
+
+def test_hostile_tokens_are_printable_and_a_dead_head_has_no_tokens(monkeypatch):
+    model = wired()
+    with torch.no_grad():
+        model.model.network.transformer.h[0].attn.c_proj.weight[: len(model.model.tokenizer)] = 0
+    hostile = "\x1b[31m<script>\n\ud800"
+    monkeypatch.setattr(type(model.model.tokenizer), "decode", lambda *_, **__: hostile)
+    monkeypatch.setattr(
+        "headscope.experiments.circuits.relations.relations_of", lambda _: {"plural": PAIRS}
+    )
+    settings = CircuitSettings(sequences=10, relations=AMONG, replicates=0)
+    found = related_words(model.model, WeightMaps(model.model), settings).most_tokens
+    assert set(found[0, 0].values.ravel()) == {""}
+    assert set(found[0, 1].values.ravel()) <= {"", "�[31m<script>��"}
+    assert found[0, 1, 0, 0].item()
+
+
+# --- tokenizers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_pairs_are_single_tokens_and_no_token_is_read_or_right_twice(kind):
+    known = made_tokenizer(kind)
+    relations = relations_of(load(network("GPT-2", vocab_size=len(known)), tokenizer=known))
+    assert len(relations["opposite"].ids) >= FEWEST
+    assert len(relations["past tense"].ids) < FEWEST  # their words are cut
+    for name, pairs in relations.items():
+        assert len({*pairs.ids}) == len(pairs.ids)
+        every = [one for right in pairs.right for one in right]
+        assert len({*every}) == len(every)
+        for one, right, words in zip(pairs.ids, pairs.right, pairs.words, strict=True):
+            texts = [known.decode([token]).strip().casefold() for token in (one, *right)]
+            before, _, after = words.casefold().partition(" → ")
+            assert {texts[0]} == {before}
+            assert {*texts[1:]} == {after}
+            assert name == "same name" or one not in right
+
+
+def test_a_tokenizer_without_capitals_has_no_capitalised_forms():
+    known = made_tokenizer("WordPiece")
+    relations = relations_of(load(network("GPT-2", vocab_size=len(known)), tokenizer=known))
+    assert not relations["capitalised form"].ids
+    assert not relations["upper-case letter"].ids
+
+
+def test_the_lists_have_each_word_once():
+    for name, pairs in WORDS.items():
+        words, related = zip(*((one.casefold(), to.casefold()) for one, to in pairs), strict=True)
+        assert len({*words}) == len(words), name
+        assert len({*related}) == len(related), name
+    assert NEXT not in WORDS
