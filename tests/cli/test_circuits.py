@@ -54,6 +54,7 @@ def test_what_has_no_head_or_sees_what_comes_is_refused(headscope, desk):
     language_model(desk / "masked")
     (desk / "short.txt").write_text("cat dog tree\n")
     for words, told in (
+        (("decoder", "--export", "mib"), "wanted --prompts"),
         (("masked",), "masked language model"),
         (("decoder", "--length", "50"), "give a smaller --length"),
         (("decoder", "--length", "12", "--haystack", "20", "--text", "short.txt"), "the text has"),

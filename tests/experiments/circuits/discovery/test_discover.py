@@ -13,7 +13,7 @@ from headscope.claims.reading import Reading
 from headscope.errors import InputError
 from headscope.experiments.circuits.discovery import DISCOVERY
 from headscope.experiments.circuits.discovery.discover import find_circuit
-from headscope.experiments.circuits.discovery.finding import choosing_items
+from headscope.experiments.circuits.discovery.finding import choosing_items, chosen_circuit
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
@@ -96,6 +96,25 @@ def test_the_sentences_say_what_the_circuit_tells():
     worse = seen.copy()
     worse["random_faithfulness"] = seen["random_faithfulness"] * 0 + 1
     assert sentences(worse)[0].startswith("No circuit was found")
+
+
+def test_where_corrupted_prompts_are_answered_alike_nothing_is_said():
+    seen = circuit_of(planted("llama", 0), 0)
+    seen["gap_ci_low"] = seen["gap_ci_low"] * 0 - 1
+    assert "cannot tell" in sentences(seen)[0]
+
+
+def test_what_scores_well_and_does_nothing_is_left_out():
+    one = planted("llama", 0)
+    prompts = encode_prompts(
+        one.model.model.tokenizer, induction_prompts(one.model, couples=8, seed=1)
+    )
+    with paired_passes(one.model, prompts, batch_tokens=2048) as paired:
+        true, scores = heads_of(one), np.zeros(len(paired.nodes))
+        idle = next(at for at in range(1, 7) if at not in true)
+        scores[[0, *true, idle]] = [3, 1, 1, 2]
+        seen = chosen_circuit(paired, scores)
+    assert set(np.flatnonzero(seen)) == {0, *true}
 
 
 def test_items_choose_or_try_and_never_both():

@@ -13,8 +13,10 @@ from headscope.experiments.circuits.discovery.edge_attribution import (
     edge_attribution,
     reader_keys,
     real_edges,
+    written,
 )
 from headscope.experiments.circuits.discovery.edge_sets import answers_of_edges
+from headscope.experiments.circuits.discovery.layer_parts import first_of
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
@@ -47,6 +49,20 @@ def test_edges_of_a_node_add_up_to_its_score(name):
     np.testing.assert_allclose(edges.sum(2), nodes, atol=1e-6 * np.abs(nodes).max())
     assert not edges[:, ~real].any()
     assert (edges[:, real] != 0).all()
+
+
+@pytest.mark.parametrize("name", ADDING)
+def test_what_nodes_add_is_all_that_moves_the_stream(name):
+    model, streams = exact(name), []
+    with paired_passes(model, asked(model), batch_tokens=400) as paired:
+        last = paired.passes.blocks[-1]
+        hook = last.register_forward_hook(lambda _m, _a, out: streams.append(first_of(out)))
+        (pair,) = paired.of([1]).pairs()
+        hook.remove()
+        sides = [written(paired, gave, 0) for gave in (pair.clean_gave, pair.corrupted_gave)]
+    moved = streams[0] - streams[1]
+    torch.testing.assert_close((sides[0] - sides[1]).sum(0), moved, atol=1e-6, rtol=1e-6)
+    assert float(moved.abs().max()) > 0.1
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if name not in BESIDE])

@@ -8,6 +8,7 @@ import torch
 from experiments.circuits.decoders import ADDING, decoder, pairs
 from headscope.errors import ModelError
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
+from headscope.experiments.circuits.discovery.nodes import NodePass
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.prompts import encode_prompts
 from reference.circuits import difference, head_inputs_of_all, patched
@@ -115,3 +116,17 @@ def test_a_layer_that_adds_something_else_is_refused():
         paired_passes(model, prompts, batch_tokens=60),
     ):
         pass
+
+
+def test_what_a_pass_took_down_stays_while_the_network_runs_on():
+    model = decoder("Llama")
+    prompts = encode_prompts(model.model.tokenizer, PROMPTS)
+    with paired_passes(model, prompts, batch_tokens=60) as paired:
+        pair = next(paired.pairs())
+        before = [one.clone() for one in pair.clean_gave.tensors()]
+        how = NodePass()
+        with torch.no_grad():
+            paired.answers(pair.clean, how)
+            model.model.network(input_ids=torch.tensor([[5, 6]]))
+    for gave in (pair.clean_gave, how.gave):
+        torch.testing.assert_close(list(gave.tensors()), before)
