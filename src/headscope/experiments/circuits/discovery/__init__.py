@@ -42,6 +42,7 @@ DISCOVERY = Question(
             wide=True,
         ),
     ),
+    opening="section:OPENING",
     terms="section:TERMS",
     labels="section:LABELS",
     findings=("section:findings",),

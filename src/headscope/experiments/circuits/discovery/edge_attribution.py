@@ -90,13 +90,14 @@ def _scores(paired: PairedPasses, readers: StreamReaders, pair: Pair, steps: int
         mean = slopes.view(len(slopes), steps, *change.shape[1:]).mean(1)
         scores[:, :senders, places] = torch.einsum("netd,retd->enr", change[:senders], mean)
 
-    *layers, (last, _) = readers.slopes(total, gave, common=common)
-    for layer, (of_heads, fed) in enumerate(layers):
+    for layer, (slopes, fed) in enumerate(readers.slopes(total, gave, common=common)):
+        if layer == nodes.layers:
+            put(slopes, len(nodes), slice(-1, None))
+            break
         attention, place = places_of_readers(nodes, layer)
-        put(of_heads, nodes.head(layer, 0), attention)
+        put(slopes, nodes.head(layer, 0), attention)
         if fed is not None:
             put(fed[None], senders_of_fed(paired, layer), slice(place, place + 1))
-    put(last, len(nodes), slice(-1, None))
     return scores
 
 

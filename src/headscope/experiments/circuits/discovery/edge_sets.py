@@ -40,6 +40,8 @@ from headscope.model.attention import AttentionCall
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Reversible
 
+MOST = 2**27  # ours: numbers of what all nodes add in a pass
+
 
 def answers_of_edges(paired: PairedPasses, sets: Bools | Float64) -> Float64:
     """[prompt, set] the logit difference with all edges cut that are not in a set.
@@ -53,8 +55,9 @@ def answers_of_edges(paired: PairedPasses, sets: Bools | Float64) -> Float64:
     with runner, torch.no_grad():
         for pair in pairs:
             rows, tokens = pair.clean.batch.input_ids.shape
-            at_once = max(1, paired.batch_tokens // (rows * tokens * runner.shared))
             other = written(paired, pair.corrupted_gave, 0)
+            fit = paired.batch_tokens // (rows * tokens * runner.shared)
+            at_once = max(1, min(fit, MOST // other.numel()))
             for start in range(0, len(sets), at_once):
                 some = 1 - torch.from_numpy(sets[start : start + at_once]).to(other)
                 how = EdgePass(runner, other, some)
@@ -85,11 +88,13 @@ class EdgePass(NodePass):
     runner: EdgeRunner
     other: torch.Tensor
     cut: torch.Tensor
-    changes: list[torch.Tensor] = field(default_factory=list)
+    changes: torch.Tensor = field(init=False)
+    known: int = field(default=0, init=False)
 
     def stream(self, own: torch.Tensor) -> torch.Tensor:
         """As it is; it is a node."""
-        self.runner.now, self.changes = self, []
+        self.runner.now, self.known = self, 0
+        self.changes = self.other.repeat(1, len(self.cut), 1, 1)  # [node, row, token, model]
         self._add(own[None])
         return own
 
@@ -118,11 +123,8 @@ class EdgePass(NodePass):
 
     def _add(self, own: torch.Tensor) -> None:
         """own  [node, row, token, model] what the next nodes add."""
-        start, base = len(self.changes), self.base(own.shape[1])
-        copies = len(self.cut)
-        for node, now in enumerate(own[:, :base]):
-            other = self.other[start + node].repeat(copies, 1, 1)
-            self.changes.append(other - now)
+        self.changes[self.known : self.known + len(own)] -= own[:, : self.base(own.shape[1])]
+        self.known += len(own)
 
     def base(self, rows: int) -> int:
         """How many rows there are but for heads that share keys."""
@@ -130,7 +132,7 @@ class EdgePass(NodePass):
 
     def corrected(self, readers: slice, senders: int) -> torch.Tensor:
         """[reader, row, token, model] what is added to the stream of each reader."""
-        changes = torch.stack(self.changes[:senders])
+        changes = self.changes[:senders]
         size = changes.shape[2:]
         by_copy = changes.view(senders, len(self.cut), -1, *size)  # [node, copy, example, …]
         cut = self.cut[:, :senders, readers]

@@ -10,6 +10,7 @@ from headscope.core.results import at, shape
 from headscope.core.wording import MISSING, listed, percent
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
+from headscope.experiments.circuits.section import OPENING as OPENING
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
 NAMED, LISTED = 5, 24
@@ -87,8 +88,8 @@ def _members_findings(run: Reading) -> list[str]:
     if unsure:
         many = "one" if len(unsure) == 1 else f"{len(unsure)}"
         said.append(
-            f"Of its nodes {many} would not be chosen by other prompts in {percent(1 - SURE)} of "
-            f"samples or more: {listed(unsure[:NAMED])}{', …' * (len(unsure) > NAMED)}."
+            f"Of its nodes {many} would not be chosen by other prompts in {100 * (1 - SURE):.0f} % "
+            f"of samples or more: {listed(unsure[:NAMED])}{', …' * (len(unsure) > NAMED)}."
         )
     return said
 
