@@ -8,11 +8,12 @@ from headscope.claims.reading import Reading
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG, Term
 from headscope.core.results import at, shape
 from headscope.core.wording import MISSING, listed, percent
+from headscope.experiments.circuits import section as of_circuits
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
-from headscope.experiments.circuits.section import OPENING as OPENING
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
+OPENING = of_circuits.OPENING
 NAMED, LISTED = 5, 24
 SURE = 0.95  # of resampled items
 LEVEL = 0.05
