@@ -40,7 +40,7 @@ class _ReachedError(Exception):
 
 
 @dataclass(frozen=True)
-class Piece:
+class Addition:
     """A tensor on the way, and the parts that were added there.
 
     names   of the parts
@@ -62,7 +62,7 @@ class Parts:
     pieces  where they were added
     """
 
-    def __init__(self, path: str, pieces: Sequence[Piece], reached: torch.Tensor) -> None:
+    def __init__(self, path: str, pieces: Sequence[Addition], reached: torch.Tensor) -> None:
         self.path, self.pieces = path, _reaching(pieces, reached)
         if not self.pieces:
             raise unlike(path, "it does not follow from the stream")
@@ -101,13 +101,13 @@ class Parts:
 
 
 def _gradients(
-    pieces: Sequence[Piece], vectors: torch.Tensor, weights: torch.Tensor
+    pieces: Sequence[Addition], vectors: torch.Tensor, weights: torch.Tensor
 ) -> tuple[torch.Tensor | None, ...]:
     tensors = [one.tensor for one in pieces]
     return torch.autograd.grad(vectors, tensors, weights, retain_graph=True, allow_unused=True)
 
 
-def _reaching(pieces: Sequence[Piece], tensor: torch.Tensor) -> list[Piece]:
+def _reaching(pieces: Sequence[Addition], tensor: torch.Tensor) -> list[Addition]:
     """The pieces that the tensor depends on: of a feed-forward layer only what it writes."""
     if not (pieces and tensor.requires_grad):
         return []
@@ -145,7 +145,7 @@ class SplitLayer:
     scaling        what q · k is multiplied by
     """
 
-    def __init__(self, call: AttentionCall, pieces: Sequence[Piece]) -> None:
+    def __init__(self, call: AttentionCall, pieces: Sequence[Addition]) -> None:
         self.queries, self.keys, self.scaling = call.query, call.keys, float(call.scaling)
         self.attention = call.attention.detach()
         self.seen = visible(call.mask, self.attention)[:, 0]
@@ -203,7 +203,7 @@ class Cut:
         self.inside = {part for block in self.blocks for part in block.modules()}
         self.attention = {part for site in sites for part in site.attention.modules()}
         self.now = -1  # place of the layer that runs
-        self.pieces, self.kept = list[Piece](), 0
+        self.pieces, self.kept = list[Addition](), 0
         self.call: AttentionCall | None = None
 
     def watching(self) -> ExitStack:
@@ -268,13 +268,13 @@ class Cut:
             return (heads[:, at] * reads).sum((1, 3))  # [example, head]
 
         names = [self.names.head(self.now, head) for head in range(len(weight))]
-        self.pieces.append(Piece(names, cut, share, self.now))
+        self.pieces.append(Addition(names, cut, share, self.now))
         self._add_bias(cut, projection.bias)
         return cut
 
     def _wrote(self, name: str, output: torch.Tensor) -> torch.Tensor:
         cut = self._cut(output)
-        self.pieces.append(Piece([name], cut, self._share(cut.detach())))
+        self.pieces.append(Addition([name], cut, self._share(cut.detach())))
         return cut
 
     def _named(self, path: str, module: nn.Module) -> str:
@@ -298,7 +298,7 @@ class Cut:
             return frozen_norm
 
         bias = inputs.new_zeros(self.examples, requires_grad=True)
-        self.pieces.append(Piece([BIASES], bias, lambda grad, _: grad[:, None]))
+        self.pieces.append(Addition([BIASES], bias, lambda grad, _: grad[:, None]))
         return _Through.apply(inputs, bias, output.detach(), norm)  # type: ignore[no-untyped-call]
 
     def _cut(self, output: torch.Tensor) -> torch.Tensor:
@@ -310,7 +310,7 @@ class Cut:
 
     def _add_bias(self, output: torch.Tensor, bias: torch.Tensor | None) -> None:
         if bias is not None and output.requires_grad:
-            self.pieces.append(Piece([BIASES], output, self._share(bias.detach())))
+            self.pieces.append(Addition([BIASES], output, self._share(bias.detach())))
 
     def _share(self, value: torch.Tensor) -> Callable[[torch.Tensor, slice], torch.Tensor]:
         def share(grad: torch.Tensor, _at: slice) -> torch.Tensor:

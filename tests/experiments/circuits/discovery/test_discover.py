@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from sklearn.metrics import roc_auc_score
 
+import headscope as hs
 from experiments.circuits.decoders import decoder, pairs
 from experiments.circuits.discovery.planted import Planted, induction_prompts, planted
 from headscope.claims.reading import Reading
@@ -20,7 +24,8 @@ from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, 
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.discovery.section import findings
 from headscope.experiments.circuits.over_items import share_over
-from headscope.experiments.circuits.prompts import encode_prompts
+from headscope.experiments.circuits.prompts import Prompt, encode_prompts
+from headscope.model.language_model import LanguageModel
 
 COUPLES = 30  # of which a third chooses
 
@@ -137,3 +142,20 @@ def test_items_choose_or_try_and_never_both():
 def test_prompts_that_cannot_be_tried_are_refused(options, said):
     with pytest.raises(InputError, match=said):
         find_circuit(decoder("GPT-2"), **({"prompts": pairs(5, 6, 7)} | options))
+
+
+def test_prompts_that_are_their_own_corrupted_ones_have_no_circuit_and_no_warning():
+    alike = [Prompt(one.text, one.answer, one.wrong, one.text) for one in pairs(*[6] * 12, seed=1)]
+    seen = find_circuit(decoder("GPT-2"), alike, edges=True)
+    assert np.isnan(seen["circuit_faithfulness"].sel(replacement="counterfactual"))
+    assert "cannot tell" in sentences(seen)[0]
+
+
+def test_a_network_of_half_precision_has_the_circuit_of_the_whole():
+    one = planted("llama", 1)
+    network = copy.deepcopy(one.model.model.network).to(torch.bfloat16)
+    half = hs.load(network, tokenizer=one.model.model.tokenizer)
+    prompts = induction_prompts(one.model, couples=12, seed=1)
+    seen = find_circuit(LanguageModel(half, "causal"), prompts, edges=True)
+    assert set(heads_of(one)) <= set(np.flatnonzero(seen["member"].values))
+    assert np.isfinite(seen["circuit_faithfulness"]).all()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.core.accumulators import Bools, Float64, generator
+from headscope.core.accumulators import Bools, Float64, generator, ratio
 from headscope.experiments.circuits.discovery.edge_attribution import edge_attribution, real_edges
 from headscope.experiments.circuits.discovery.edge_sets import answers_of_edges
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
@@ -195,7 +195,7 @@ def _faithful(paired: PairedPasses, sets: Bools, other: StandIn) -> Float64:
     """[set] how faithful sets are."""
     ends = np.repeat([[False], [True]], sets.shape[1], 1)
     answers = answers_of_sets(paired, np.concatenate([ends, sets]), other).mean(0)
-    return np.asarray((answers[2:] - answers[0]) / (answers[1] - answers[0]))
+    return ratio(answers[2:] - answers[0], answers[1] - answers[0])
 
 
 def without_each(member: Bools) -> Bools:

@@ -23,7 +23,6 @@ COUNTERFACTUAL, MEAN, ZERO = "counterfactual", "mean", "zero"
 REPLACEMENTS = (COUNTERFACTUAL, MEAN, ZERO)
 # of all nodes, at which Mueller et al. 2025 score a circuit
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
 TRIES = 20  # to draw another set
 
 StandIn = Callable[[Pair], NodeOutputs]  # what all nodes give instead
@@ -50,7 +49,7 @@ def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIn) -> Floa
 
 
 def stand_in(paired: PairedPasses, kind: str) -> StandIn:
-    """What stands in for nodes, by its name; InputError for another."""
+    """What stands in for nodes, by its name: one of REPLACEMENTS."""
     if kind == COUNTERFACTUAL:
         return lambda pair: pair.corrupted_gave
     if kind == ZERO:
@@ -64,14 +63,14 @@ def stand_in(paired: PairedPasses, kind: str) -> StandIn:
 def mean_outputs(paired: PairedPasses) -> list[torch.Tensor]:
     """[1, 1, …] the mean over all tokens of all prompts, corrupted ones too, of each output."""
     total: list[torch.Tensor] = []
-    count = 0
+    count, kind = 0, torch.float32
     for pair in paired.pairs():
-        real = pair.real
+        real, kind = pair.real, pair.clean_gave.stream.dtype
         count += 2 * int(real.sum())
         both = zip(pair.clean_gave.tensors(), pair.corrupted_gave.tensors(), strict=True)
         sums = [(one + other)[real].double().sum(0) for one, other in both]
         total = [a + b for a, b in zip(total, sums, strict=True)] if total else sums
-    return [(own / count).to(torch.float32)[None, None] for own in total]
+    return [(own / count).to(kind)[None, None] for own in total]
 
 
 # --- which nodes ------------------------------------------------------------------------------

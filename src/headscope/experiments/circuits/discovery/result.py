@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG
-from headscope.core.accumulators import REPLICATES, Float64, generator, left_out, means_over
+from headscope.core.accumulators import REPLICATES, Float64, generator, left_out, means_over, ratio
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     ANY,
@@ -135,7 +135,7 @@ def _of_edges(circuit: Discovery) -> dict[str, Any]:
     edges = circuit.edges
     if edges is None:
         return {}
-    score = np.where(edges.real, edges.scores.sum(0) / circuit.gap.sum(), np.nan)
+    score = np.where(edges.real, ratio(edges.scores.sum(0), circuit.gap.sum()), np.nan)
     if edges.curves is None:
         return {"edge_score": score}
     empty = circuit.empty[:, 0]
@@ -154,7 +154,7 @@ def _draws(circuit: Discovery, values: Float64, of: Float64) -> Float64:
     kept = left_out(circuit.tried, replicates=REPLICATES)
     below = means_over(kept, of)
     more = values.ndim - of.ndim
-    return np.asarray(means_over(kept, values) / below.reshape(*below.shape, *[1] * more))
+    return ratio(means_over(kept, values), below.reshape(*below.shape, *[1] * more))
 
 
 def _estimate(circuit: Discovery, draws: Float64, bounds: Bounds = ANY) -> Estimate:
