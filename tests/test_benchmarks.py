@@ -44,7 +44,7 @@ TINY |= {"intermediate_size": 64}
 LIKE_CLARK = {
     **EVERYTHING,
     "entropy": {"smoothing": papers.EPSILON},
-    "divergence": {"smoothing": papers.SMOOTHING, "reduction": "sum"},
+    "divergence": {"smoothing": papers.SMOOTHING, "reduction": "sum", "queries": "all"},
 }
 
 

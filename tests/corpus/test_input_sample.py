@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headscope.corpus.document import Example
-from headscope.corpus.input_sample import InputSample
+from headscope.corpus.input_sample import InputSample, drawn_queries
 
 # As in the demo: many short inputs, and one in fifteen of seven times their length.
 LENGTHS = [20 + at % 11 if at % 15 else 210 + at % 7 for at in range(210)]
@@ -90,3 +90,36 @@ def test_a_window_of_an_input_that_nothing_closes_is_its_beginning() -> None:
     """Of a decoder: what it attends to in its first tokens does not depend on later ones."""
     assert example(0, 40).window(10).input_ids.tolist() == [5] * 10
     assert len(example(0, 9).window(10)) == 9
+
+
+# --- the queries of an input ----------------------------------------------------------------
+
+
+def test_every_stretch_of_an_input_has_one_drawn_query_which_counts_for_all_of_it() -> None:
+    for length in (5, 32, 33, 50, 1000):
+        queries, tokens = drawn_queries(example(0, length), 32, seed=0)
+        assert len(queries) == min(length, 32)
+        ends = np.cumsum(tokens)
+        assert ends[-1] == length
+        assert ((ends - tokens <= queries) & (queries < ends)).all()
+        assert np.ptp(tokens) <= 1
+
+
+def test_in_the_mean_over_seeds_every_token_counts_as_one() -> None:
+    """Without the weights, tokens of short stretches would count for more."""
+    seeds, total = 2000, np.zeros(50)
+    for seed in range(seeds):
+        queries, tokens = drawn_queries(example(0, 50), 32, seed=seed)
+        total[queries] += tokens
+    np.testing.assert_allclose(total / seeds, 1, atol=5 * seeds**-0.5)
+
+
+def test_the_draw_depends_on_the_seed_and_the_names_alone() -> None:
+    one = example(0, 1000)
+    other = Example(
+        "0", "document 1", *(getattr(one, n) for n in ("input_ids", "segment_ids", "special"))
+    )
+    queries = [drawn_queries(one, 32, seed=0)[0] for _ in range(2)]
+    assert (queries[0] == queries[1]).all()
+    assert (queries[0] != drawn_queries(one, 32, seed=1)[0]).any()
+    assert (queries[0] != drawn_queries(other, 32, seed=0)[0]).any()

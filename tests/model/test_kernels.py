@@ -146,11 +146,12 @@ def test_pair_sums_are_those_of_float64(n: int) -> None:
     flat = maps()[0]
     flat[:, :, n:], flat[:, n:] = np.nan, np.nan
     out = np.zeros((HEADS, HEADS))
-    kernels.pair_sums(flat, n, out)
+    weights = np.arange(1, n + 1, dtype=np.float32) % 3 + 1
+    kernels.pair_sums(flat, weights, n, out)
     a = flat[:, :n, :n].astype(np.float64)
     for g in range(HEADS):
         for h in range(HEADS):
-            expected = -bits(a[g] + a[h]).sum() if h > g else 0
+            expected = -bits(a[g] + a[h]) @ weights if h >= g else 0
             assert out[g, h] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
@@ -158,7 +159,7 @@ def test_pair_sums_of_equal_and_disjoint_one_hot_heads_are_exact() -> None:
     one = np.eye(37, dtype=np.float32)
     other = np.roll(one, 1, axis=1)
     out = np.zeros((3, 3))
-    kernels.pair_sums(np.stack([one, one, other]), 37, out)
+    kernels.pair_sums(np.stack([one, one, other]), np.ones(37, np.float32), 37, out)
     assert out[0, 1] == 2 * 37  # Σ 2·log2 2
     assert out[0, 2] == 0
 
@@ -264,7 +265,7 @@ def test_one_and_two_threads_give_equal_bits(
         two_threads(threads)
         pairs = np.zeros((HEADS, HEADS))
         norms = np.zeros((EXAMPLES, TOKENS, TOKENS), np.float32)
-        kernels.pair_sums(maps()[0], TOKENS, pairs)
+        kernels.pair_sums(maps()[0], np.ones(TOKENS, np.float32), TOKENS, pairs)
         kernels.summed_norms(maps(), gram, LENGTHS, norms)
         found.append(b"".join(a.tobytes() for a in (*scan(maps(), classes), pairs, norms)))
     assert found[0] == found[1]
@@ -323,7 +324,7 @@ given = {
     "word_sums": (maps, lengths, np.int32(classes), draw.integers(0, 9, (3, 37), np.int32)),
     "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
-    "pair_sums": (maps[0], 37),
+    "pair_sums": (maps[0], np.ones(37, np.float32), 37),
     "overlaps": (draw.integers(0, 1 << 62, (3, 4, 37, 2)).astype(np.uint64),),
     "alike": (maps, maps[::-1].copy(), lengths),
 }

@@ -53,7 +53,7 @@ OF_SIXTY = {"surface": {}, "entropy": {"smoothing": 1e-4}}
 OF_TWENTY = {
     "norms": {"cancellation": "all"},
     "mixing": {},
-    "divergence": {"smoothing": 1e-3, "reduction": "sum"},
+    "divergence": {"smoothing": 1e-3, "reduction": "sum", "queries": "all"},
 }
 Results = dict[str, xr.Dataset]
 

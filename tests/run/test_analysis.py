@@ -30,7 +30,8 @@ from headscope.run.known_analyses import (
 OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),
     ("entropy", {"smoothing": 1e-4}),
-    ("divergence", {"smoothing": 1e-3, "reduction": "sum"}),
+    ("divergence", {"smoothing": 1e-3, "reduction": "sum", "queries": "all"}),
+    ("divergence", {"queries": 3}),
     ("norms", {"cancellation": "all"}),
     ("norms", {"layer_norms": False, "every": 3}),
 ]

@@ -70,6 +70,7 @@ CONTRACT = {
     "divergence": {
         "js": (("unit", "unit_other"), "nats", True),
         "mds": (("unit", "axis"), "nats", False),
+        "queries": ((), "1", False),
         "mds_stress": ((), "1", False),
         "cluster": (("unit",), "1", False),
         "silhouette": (("unit",), "1", True),

@@ -51,9 +51,8 @@ def made(model, **more):
     return hs.atlas(model, CORPUS, control="none", max_length=48, **more)
 
 
-def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
+def test_a_run_says_the_same_however_its_inputs_are_read(decoder):
     """Sums, rows and chosen pairs; and, in a decoder, the maps of the first tokens."""
-    monkeypatch.setattr("headscope.analyses.divergence.measure.SAMPLED", (48, 48))  # all queries
     whole, long = (made(decoder, analyses=WAYS, whole_maps=n) for n in (48, 8))
     for name in WAYS:
         wanted, found = whole[name], long[name]
@@ -150,18 +149,17 @@ def test_a_family_outside_the_registry_has_whole_maps_of_any_length(decoder, mon
 
 def test_divergence_of_drawn_queries_is_right_in_the_mean(decoder, monkeypatch):
     """Over many seeds, to four standard errors of their spread."""
-    monkeypatch.setattr("headscope.analyses.divergence.measure.SAMPLED", (4, 4))
     unasked = "headscope.analyses.divergence.measure.cluster_results"  # most of the time
     monkeypatch.setattr(unasked, lambda *_, **__: ({}, {}))
     asked = {"analyses": ("divergence",), "limit": 1}
     upper = np.triu_indices(8, 1)
-    wanted = made(decoder, **asked)["divergence"].js.values[upper]
-    drawn = np.stack(
-        [
-            made(decoder, **asked, whole_maps=8, seed=seed)["divergence"].js.values[upper]
-            for seed in range(24)
-        ]
-    )
+
+    def js(queries, **more):
+        run = made(decoder, **asked, options={"divergence": {"queries": queries}}, **more)
+        return run["divergence"].js.values[upper]
+
+    wanted = js("all")
+    drawn = np.stack([js(5, whole_maps=8, seed=seed) for seed in range(24)])
     error = drawn.std(0, ddof=1) / len(drawn) ** 0.5
     assert (error > 0).all()
     assert np.abs(drawn.mean(0) - wanted).max() < 4 * error.max()

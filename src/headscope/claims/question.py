@@ -60,6 +60,13 @@ def some(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value!r}; wanted 1 or more")
 
 
+def some_or_all(name: str, value: object) -> None:
+    """Check an option that counts something, or is "all": raises ValueError for anything else."""
+    counts = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if value != "all" and not counts:
+        raise ValueError(f"{name} is {value!r}; wanted a whole number, 1 or more, or 'all'")
+
+
 def some_left(name: str, share: float) -> None:
     """Check a share that is mixed in: raises ValueError unless it is below one."""
     if not 0 <= share < 1:

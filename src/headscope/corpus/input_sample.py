@@ -1,10 +1,26 @@
-"""Draw a random sample of inputs with a given number of tokens, in one pass over the corpus."""
+"""Draw a random sample of inputs in one pass over the corpus, and of the queries of an input."""
 
 import hashlib
 from heapq import heappop, heappush
 from typing import Self
 
+import numpy as np
+
+from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
+
+
+def drawn_queries(example: Example, most: int, *, seed: int) -> tuple[Ints, Ints]:
+    """Cut an input into `most` stretches and draw one query of each; all of a shorter input.
+
+    The draw depends on nothing but the seed and the names of the document and the input.
+
+    returns  queries [query], ascending, and the tokens of the stretch of each [query]: a mean of
+             the queries that is weighted with these is that of all tokens, without bias
+    """
+    edges = np.linspace(0, len(example), min(most, len(example)) + 1).astype(np.int64)
+    draw = generator(seed, "rows", example.document, example.id)
+    return draw.integers(edges[:-1], edges[1:]), np.diff(edges)
 
 
 class InputSample:

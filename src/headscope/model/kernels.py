@@ -160,28 +160,29 @@ def histogram_cells(begin, stop, weight, norm, category, bins, cells, counts):  
 
 
 @threaded(lambda maps, *_: (len(maps) + 1) // 2)
-def pair_sums(begin, stop, maps, length, out):  # type: ignore[no-untyped-def]
-    """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
+def pair_sums(begin, stop, maps, weights, length, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Σ over queries and keys of w·(a+b)·log2(a+b) for every pair of maps of one example.
 
-    maps    [unit, query, key] float32; only the first `length` queries and keys count
-    out     [unit, unit] float64, the upper triangle is written
+    maps     [unit, query, key] float32; only the first `length` keys count
+    weights  [query] float32  w; queries beyond these do not count
+    out      [unit, unit] float64, the diagonal and what is above are written
     """
-    units = maps.shape[0]
+    units, rows = maps.shape[0], len(weights)
     wide = min(-(-length // LANES) * LANES, maps.shape[2])  # whole vectors, where there is room
-    # The first row has the most pairs and the last none: each step takes one from either end (the
+    # The first row has the most pairs and the last one: each step takes one from either end (the
     # middle one twice), so that every thread gets equally many pairs.
     for p in range(begin, stop):
         bits, columns = np.empty(wide, np.float32), np.empty(wide, np.float64)
         for end in range(2):
             g = p + end * (units - 1 - 2 * p)
-            for h in range(g + 1, units):
+            for h in range(g, units):
                 columns[:] = 0
-                for start in range(0, length, 32):  # so few rows that float32 is enough
+                for start in range(0, rows, 32):  # so few rows that float32 is enough
                     bits[:] = np.float32(0)
-                    for i in range(start, min(start + 32, length)):
+                    for i in range(start, min(start + 32, rows)):
                         a, b = maps[g, i], maps[h, i]
                         for j in range(wide):
-                            bits[j] += _xlog2x(a[j] + b[j])
+                            bits[j] = _fma(weights[i], _xlog2x(a[j] + b[j]), bits[j])  # type: ignore[call-arg]
                     for j in range(wide):
                         columns[j] += bits[j]
                 total = 0.0

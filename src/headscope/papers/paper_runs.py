@@ -66,7 +66,9 @@ FILES = {
 
 def surface(workspace: Workspace, name: str) -> Run:
     """Where heads look, how broadly, and which are alike (Clark et al. 2019, §3 and §6)."""
-    return workspace.atlas(name, texts(workspace), "surface", "entropy", "divergence", "examples")
+    kinds = ("surface", "entropy", "divergence", "examples")
+    every = {"divergence": {"queries": "all"}}
+    return workspace.atlas(name, texts(workspace), *kinds, options=every)
 
 
 def norms(workspace: Workspace, name: str) -> Run:

@@ -45,7 +45,11 @@ def spec_of(
         "model": identity_of(model),
         "corpus": {"inputs_sha256": plan.digest},
         "frequency": None if frequency is None else file_sha256(Path(frequency)),
-        "settings": {**settings.as_dict(), "analyses": list(names)},
+        "settings": {
+            **settings.as_dict(),
+            "analyses": list(names),
+            "options": settings.options_of(names),
+        },
     }
 
 

@@ -85,6 +85,20 @@ class Settings(ReadingOptions):
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return plain | ({"files": files} if (files := self.files()) else {})
 
+    def options_of(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The options of these analyses, defaults included, as plain values; and what is set."""
+        from headscope.run.known_analyses import measured_questions
+
+        defaults = {
+            one.name: {key: option.default for key, option in one.options.items()}
+            for one in measured_questions()
+            if one.name in names and one.options
+        }
+        own = {name: dict(values) for name, values in self.options.items()}
+        every = {name: defaults.get(name, {}) | own.get(name, {}) for name in {**defaults, **own}}
+        plain: dict[str, dict[str, Any]] = json.loads(json.dumps(every, default=str))
+        return plain
+
     def files(self) -> dict[str, str]:
         """ANALYSIS.OPTION -> SHA-256 of the file, or files of the folder, that it names."""
         from headscope.run.known_analyses import measured_questions

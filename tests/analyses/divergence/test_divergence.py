@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
+import headscope as hs
 from analyses.running import planted, run
 from headscope.analyses.divergence.measure import head_map
+from headscope.corpus.document import Example
+from headscope.errors import RunStopped
+from headscope.model.model import Model
 from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import divergence
 from reference.extraction import Blocks
@@ -83,6 +91,80 @@ def test_an_example_of_one_token_cannot_differ() -> None:
     np.testing.assert_allclose(js, 0, atol=1e-6)
 
 
+# --- drawn queries --------------------------------------------------------------------------
+
+
+def many(example: Example, count: int) -> list[Example]:
+    """The same input in so many documents, each with its own draw."""
+    return [replace(example, document=f"document {n}") for n in range(count)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("options", [{}, {"smoothing": 0.1, "reduction": "sum"}])
+def test_drawn_queries_are_right_in_the_mean_and_within_their_interval(
+    dtype: torch.dtype, options: dict
+) -> None:
+    """Documents differ in the draw alone: without it the interval would have no width."""
+    examples = many(max(LONGER, key=len), 150)
+    network, upper = tiny_network(dtype), np.triu_indices(4, 1)
+    every, drawn = (
+        run(
+            {"divergence": {"queries": queries, **options}}, network=network, examples=some, size=50
+        )["divergence"]
+        for queries, some in (("all", examples[:2]), (3, examples))
+    )
+    value, low, high = (drawn[f"js{end}"].values[upper] for end in ("", "_ci_low", "_ci_high"))
+    error = (high - low) / 2 / 1.96
+    assert (error > 0).all()
+    assert (np.abs(value - every.js.values[upper]) < 4 * error).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_where_every_query_is_drawn_all_queries_are_compared(dtype: torch.dtype) -> None:
+    network = tiny_network(dtype)
+    drawn, every = (
+        run({"divergence": {"queries": queries}}, network=network)["divergence"]
+        for queries in (100, "all")
+    )
+    np.testing.assert_allclose(drawn.js, every.js, rtol=0, atol=1e-6)
+    assert (int(drawn["queries"]), np.isnan(every["queries"])) == (100, True)
+
+
+def test_the_draw_is_the_same_in_any_batch() -> None:
+    one, other = (run({"divergence": {"queries": 2}}, size=size)["divergence"] for size in (1, 7))
+    np.testing.assert_allclose(one.js, other.js, rtol=0, atol=1e-12)
+
+
+def test_shards_of_two_processes_and_a_run_that_was_stopped_give_the_same_bits(
+    tiny: Model, tmp_path: Path
+) -> None:
+    texts = [f"The cat saw {n} dogs, and {n * n} birds." for n in range(7)]
+
+    def bits(name: str, **how: Any) -> bytes:
+        run = hs.atlas(
+            tiny,
+            hs.corpus.MemoryCorpus(texts),
+            output=tmp_path / name,
+            analyses=["divergence"],
+            options={"divergence": {"queries": 3}},
+            shard_tokens=1,  # a document is a shard
+            control="none",
+            execution=hs.Execution(linears="stock", threads=1, **how),
+        )
+        assert run.manifest["spec"]["settings"]["options"]["divergence"]["queries"] == 3
+        return (tmp_path / name / "atlas.nc").read_bytes()
+
+    def stop(done: int, _total: int) -> None:
+        if done >= 4:
+            raise KeyboardInterrupt
+
+    alone = bits("alone")
+    for share in ((1, 2), (2, 2)):
+        with pytest.raises(RunStopped):
+            bits("shared", shard=share, progress=stop)
+    assert bits("shared", shard=(2, 2)) == alone
+
+
 # --- the map --------------------------------------------------------------------------------
 
 
@@ -117,6 +199,13 @@ def test_too_few_equal_or_absent_heads_have_no_map(distances: np.ndarray) -> Non
     [
         ({"smoothing": 1}, "wanted 0 ≤ smoothing < 1"),
         ({"reduction": "max"}, "wanted one of mean, sum"),
+        *(
+            (
+                {"queries": wrong},
+                f"queries is {wrong!r}; wanted a whole number, 1 or more, or 'all'",
+            )
+            for wrong in (0, -4, 2.5, True, "many")
+        ),
     ],
 )
 def test_impossible_options_are_refused(options: dict, message: str) -> None:

@@ -1,9 +1,10 @@
 """The question divergence: which heads behave alike?"""
 
 from headscope.claims.plan import PicturePlan
-from headscope.claims.question import Option, Question, some_left
+from headscope.claims.question import Option, Question, some_left, some_or_all
 from headscope.claims.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
+QUERIES = 32  # ours: drawn in each input
 TERMS = {
     "js": Term(
         "Jensen–Shannon divergence",
@@ -91,6 +92,7 @@ QUESTION = Question(
     options={
         "smoothing": Option(0.0, check_value=some_left),
         "reduction": Option("mean", ("mean", "sum")),
+        "queries": Option(QUERIES, check_value=some_or_all),
     },
     controlled=True,
     figures=(

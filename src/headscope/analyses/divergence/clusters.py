@@ -243,6 +243,13 @@ def most(divergences: Floats) -> float:
     return min(float(np.nanmax(divergences)), LN2) or LN2
 
 
+def averaged(run: Reading) -> str:
+    """Of which queries the divergences are the mean, for captions."""
+    drawn = float(run.data["queries"]) if "queries" in run.data else np.nan
+    tokens = "tokens" if np.isnan(drawn) else f"up to {drawn:.0f} drawn queries of each input"
+    return f"mean over {tokens}, then inputs"
+
+
 def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
     tree, names = run.tree, run.names
     for near in nearest_heads(tree, layer, head):

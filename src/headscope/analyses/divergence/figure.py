@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from headscope.analyses.divergence.clusters import most
+from headscope.analyses.divergence.clusters import averaged, most
 from headscope.claims.reading import Reading
 from headscope.core.results import Floats, shape
 from headscope.draw.head_marks import note_heads
@@ -38,7 +38,7 @@ def map_caption(run: Reading) -> str:
     stress = f", stress {float(run.data['mds_stress']):.2f}" if known else ""
     return (
         "Each mark is one head; near means that the two distribute attention alike "
-        "(multidimensional scaling of the Jensen–Shannon divergence in nats"
+        f"(multidimensional scaling of the Jensen–Shannon divergence in nats, {averaged(run)}"
         f"{stress}; the axes have no meaning of their own); coloured by layer, light to dark, or "
         f"by the most telling label of a head; {run.over()}. After Clark et al. (2019), §6."
     )
@@ -57,7 +57,7 @@ def matrix_caption(run: Reading) -> str:
         "Every head against every other, layer by layer (rules between layers, numbered from "
         f"{run.names.first}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
-        f"at the end of the key; mean over tokens, then inputs; {run.over()}. "
+        f"at the end of the key; {averaged(run)}; {run.over()}. "
         "After Clark et al. (2019), §6."
     )
 

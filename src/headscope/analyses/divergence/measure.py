@@ -6,29 +6,35 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 `smoothing=1e-3, reduction="sum"`. The map of heads is metric MDS of that matrix.
 """
 
-from math import ceil, prod
+from math import prod
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import xarray as xr
 from scipy.spatial.distance import squareform
+from torch.nn.utils.rnn import pad_sequence
 
-from headscope.analyses.divergence import QUESTION
+from headscope.analyses.divergence import QUERIES, QUESTION
 from headscope.analyses.divergence.head_clusters import cluster_results, control_results
-from headscope.core.accumulators import Array, Float64, generator
+from headscope.claims.terms import OURS
+from headscope.core.accumulators import Array, Float64
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
+from headscope.corpus.input_sample import drawn_queries
 from headscope.model import kernels
-from headscope.model.batch import Batch, to_float64
+from headscope.model.batch import Batch
 from headscope.model.kernels import compiled
 from headscope.model.layer import LN2, LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
+Weights = npt.NDArray[np.float32]
+
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
-# Ours: queries compared in an input without whole maps: as many as fit, within these bounds.
-MOST_WEIGHTS, SAMPLED = 1 << 26, (4, 32)
+# Ours: weights of all heads that are held of an input without whole maps, and the fewest queries.
+MOST_WEIGHTS, FEWEST = 1 << 26, 4
 
 
 class Divergence(Analysis, question=QUESTION):
@@ -36,82 +42,77 @@ class Divergence(Analysis, question=QUESTION):
 
     smoothing  share of uniform attention mixed in first, 0 ≤ s < 1
     reduction  "mean" over tokens and examples, or "sum" (Clark)
+    queries    how many are drawn in each input, see `drawn_queries`; "all" (Clark): all of an input
+               with a whole map, QUERIES of others. They are drawn for each input by itself, so
+               that intervals over documents include the draw
     """
 
     costly: ClassVar[bool] = True
     whole_maps: ClassVar[bool] = False
 
-    def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        smoothing: float = 0.0,
+        reduction: str = "mean",
+        queries: int | str = QUERIES,
+    ) -> None:
         super().__init__(scope)
-        self.checked(reduction=reduction, smoothing=smoothing)
-        self.smoothing, self.reduction = smoothing, reduction
+        self.checked(reduction=reduction, smoothing=smoothing, queries=queries)
+        self.smoothing, self.reduction, self.queries = smoothing, reduction, queries
         self.units = scope.layers * scope.heads
         pairs = self.units * (self.units - 1) // 2
         self.total = self.sums(pairs, replicates=PAIR_REPLICATES)
         self.count = self.sums(replicates=PAIR_REPLICATES)
-        self._maps: torch.Tensor | None = None
-        self._rows = self._side = np.empty(0, np.int64)  # of each example: queries, and of a square
+        self._held = self._maps = torch.empty(0)
+        self._rows: torch.Tensor | None = None  # [example, row] queries of the batch; None: all
+        self._weights: list[Weights] = []  # of each example [row]
         self._entropy: list[Float64] = []
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
-        """Keep this layer's maps until the batch's last layer has been seen."""
+        """Keep the rows that are compared until the batch's last layer has been seen."""
         if layer.index == 0:
             self._entropy = []
-        first = layer.index * self.scope.heads
-        own = slice(first, first + self.scope.heads)
-        if not layer.whole:
-            self._keep_rows(layer, batch, own)
-            return
-        self._rows, self._side = batch.lengths, batch.lengths
-        nats = layer.entropy(batch, smoothing=self.smoothing)
-        self._entropy.append(batch.mean_over_queries(nats))
-        kept = self._buffer(layer.attention)[:, own]
-        kept.copy_(layer.attention)
-        if self.smoothing:
+            self._draw(layer, batch)
+        heads = slice(layer.index * self.scope.heads, (layer.index + 1) * self.scope.heads)
+        if self._rows is None:
+            rows = layer.attention
+            nats = layer.entropy(batch, smoothing=self.smoothing)
+            self._entropy.append(batch.mean_over_queries(nats))
+        else:
+            rows = layer.rows(self._rows.to(batch.mask.device))  # [example, head, row, key]
+        kept = self._room(rows)[:, heads, :, : rows.shape[-1]]
+        kept.copy_(rows)
+        if self.smoothing:  # of padding, too, which is not read
             n = torch.from_numpy(batch.lengths).to(kept)[:, None, None, None]
             kept.mul_(1 - self.smoothing).add_(self.smoothing / n)
 
-    def _keep_rows(self, layer: LayerView, batch: Batch, own: slice) -> None:
-        """Keep some rows of each long input, laid into a square: sums do not depend on the layout.
-
-        They are drawn for each input, so that intervals over documents include the sampling.
-        """
-        keys = layer.shape[-1]
-        most = int(np.clip(MOST_WEIGHTS / (self.units * keys), *SAMPLED))
-        chosen = np.full((len(batch.examples), most), -1)
-        for row, example, n in zip(chosen, batch.examples, batch.lengths, strict=True):
-            draw = generator(self.scope.seed, "divergence", example.document, example.id)
-            row[:n] = np.sort(draw.choice(n, min(most, n), replace=False))
-        there = torch.from_numpy(chosen >= 0)[:, None, :, None]
-        rows = layer.rows(torch.from_numpy(np.maximum(chosen, 0)).to(batch.mask.device))
-        rows = rows * there.to(rows)  # [example, head, row, key]
-        if self.smoothing:
-            n = torch.from_numpy(batch.lengths).to(rows)[:, None, None, None]
-            real = batch.mask[:, None, None] & there.to(batch.mask.device)
-            rows = (rows * (1 - self.smoothing) + self.smoothing / n) * real
-        self._rows = (chosen >= 0).sum(1)
-        self._entropy.append(
-            to_float64(torch.special.entr(rows).sum((-1, -2))) / self._rows[:, None]
-        )
-        side = ceil((most * keys) ** 0.5)
-        self._side = np.full(len(rows), side)
-        square = rows.new_zeros(len(rows), rows.shape[1], side, side)
-        square.flatten(2)[..., : most * keys] = rows.flatten(2)
-        self._buffer(square)[:, own].copy_(square)
+    def _draw(self, layer: LayerView, batch: Batch) -> None:
+        """Choose the queries of a batch that are compared."""
+        if self.queries == "all" and layer.whole:
+            self._rows, self._weights = None, [np.ones(n, np.float32) for n in batch.lengths]
+            return
+        most = QUERIES if self.queries == "all" else int(self.queries)
+        drawn = []
+        for example, n in zip(batch.examples, batch.lengths, strict=True):
+            fit = most if layer.whole else max(FEWEST, MOST_WEIGHTS // (self.units * n))
+            drawn.append(drawn_queries(example, min(most, fit), seed=self.scope.seed))
+        self._weights = [weights.astype(np.float32) for _, weights in drawn]
+        rows = [torch.from_numpy(queries) for queries, _ in drawn]
+        self._rows = pad_sequence(rows, batch_first=True)  # with query 0, whose row is not read
 
     def finish(self, batch: Batch) -> None:
         """Compare all pairs of maps, example by example."""
-        assert self._maps is not None
-        entropy = np.concatenate(self._entropy, 1)  # [example, unit]
+        entropy = np.concatenate(self._entropy, 1) if self._entropy else None  # [example, unit]
         upper = np.triu_indices(self.units, 1)
-        tokens = batch.input_ids.shape[1] if self._rows is batch.lengths else int(self._side[0])
-        maps = self._view(len(batch.lengths), tokens)
         divergences = np.empty((len(batch.lengths), len(upper[0])))
-        for row, n in enumerate(batch.lengths):
+        for row, (n, weights) in enumerate(zip(batch.lengths, self._weights, strict=True)):
             # JS(a,b) = ln 2 - ½ Σ (a+b) ln(a+b) - ½ (H(a) + H(b)), mean over the queries
-            sums = _pair_sums(maps[row], int(self._side[row]))[upper]
-            both = sums * (LN2 / 2 / self._rows[row])
-            own = (entropy[row][upper[0]] + entropy[row][upper[1]]) / 2
+            sums = _pair_sums(self._maps[row], weights, int(n))
+            both = sums[upper] * (LN2 / 2 / n)
+            nats = LN2 - np.diag(sums) * (LN2 / 2 / n) if entropy is None else entropy[row]
+            own = (nats[upper[0]] + nats[upper[1]]) / 2
             divergences[row] = np.maximum(LN2 - both - own, 0)
             if self.reduction == "sum":
                 divergences[row] *= n
@@ -130,27 +131,34 @@ class Divergence(Analysis, question=QUESTION):
         name = "Jensen-Shannon divergence between heads"
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
         scope = self.scope
+        queries = Variable(
+            np.nan if self.queries == "all" else self.queries,
+            (),
+            "queries that are drawn and compared in each input; NaN: all",
+            "1",
+            OURS,
+            tidy=False,
+        )
         if scope.control:
             return labelled({"js": js, **control_results(draws[0], seed=scope.seed)})
         places, stress = head_map(square.value)
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
         more, coords = cluster_results(draws, heads=scope.heads, seed=scope.seed, unit=unit)
-        variables = {"js": js, "mds": mds, "mds_stress": left, **more}
+        variables = {"js": js, "queries": queries, "mds": mds, "mds_stress": left, **more}
         return labelled(variables, coords={"axis": ("x", "y"), **coords})
 
-    def _buffer(self, like: torch.Tensor) -> torch.Tensor:
-        """[example, unit, query, key] room for all maps of a batch, kept between batches."""
-        examples, _, queries, keys = like.shape
-        size = examples * self.units * queries * _padded(keys)
-        if self._maps is None or self._maps.numel() < size or self._maps.dtype != like.dtype:
-            self._maps = like.new_empty(size)
-        return self._view(examples, keys)[..., :keys]
+    def _room(self, like: torch.Tensor) -> torch.Tensor:
+        """[example, unit, row, key] room for all rows of a batch, kept between batches.
 
-    def _view(self, examples: int, tokens: int) -> torch.Tensor:
-        assert self._maps is not None
-        shape = (examples, self.units, tokens, _padded(tokens))
-        return self._maps[: prod(shape)].view(shape)
+        A row is as long as whole vectors; what it has beyond its keys counts for nothing.
+        """
+        examples, _, rows, keys = like.shape
+        shape = (examples, self.units, rows, -(-keys // kernels.LANES) * kernels.LANES)
+        if self._held.numel() < prod(shape) or self._held.dtype != like.dtype:
+            self._held = like.new_empty(prod(shape))
+        self._maps = self._held[: prod(shape)].view(shape)
+        return self._maps
 
     def _square(self, pairs: Float64) -> Float64:
         """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
@@ -160,21 +168,16 @@ class Divergence(Analysis, question=QUESTION):
         return np.minimum(square, LN2) if self.reduction == "mean" else square
 
 
-def _padded(keys: int) -> int:
-    """The length of a row of whole vectors; what it has beyond its keys counts for nothing."""
-    return -(-keys // kernels.LANES) * kernels.LANES
-
-
-def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
-    """[unit, unit] Σ (a+b)·log2(a+b) over the first n queries and keys; upper triangle."""
+def _pair_sums(maps: torch.Tensor, weights: Weights, n: int) -> Float64:
+    """[unit, unit] Σ w·(a+b)·log2(a+b) over weighted queries and n keys; no lower triangle."""
     out = np.zeros((len(maps), len(maps)))
     if compiled(maps):
-        kernels.pair_sums(maps.numpy(), n, out)
+        kernels.pair_sums(maps.numpy(), weights, n, out)
         return out
-    flat = maps[:, :n, :n].flatten(1)  # [unit, query·key]
-    for unit in range(len(flat) - 1):
-        both = flat[unit] + flat[unit + 1 :]
-        out[unit, unit + 1 :] = -torch.special.entr(both).sum(-1).double().cpu().numpy() / LN2
+    rows, weight = maps[:, : len(weights), :n], torch.from_numpy(weights).to(maps)[:, None]
+    for unit in range(len(rows)):
+        both = torch.special.entr(rows[unit] + rows[unit:]) * weight  # [unit, query, key]
+        out[unit, unit:] = -both.flatten(1).sum(-1).double().cpu().numpy() / LN2
     return out
 
 

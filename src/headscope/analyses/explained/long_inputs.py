@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from headscope.analyses.explained.prediction import RuleMaps
-from headscope.core.accumulators import Ints, generator
+from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
+from headscope.corpus.input_sample import drawn_queries
 from headscope.model.attention import visible
 from headscope.model.layer import LayerView
 from headscope.run.analysis import LEADING
 
 
 def queries_of(example: Example, *, seed: int) -> Ints:
-    """[query] the places whose rows are read: all, or of more than LEADING tokens one of each
-    stretch, at random, so that an input has as many weights as one of LEADING tokens.
-
-    seed  with the names of the input it decides which
+    """[query] the places whose rows are read, see `drawn_queries`: all, or of more than LEADING
+    tokens so many that an input has as many weights as one of LEADING tokens.
     """
     size = len(example)
-    if size <= LEADING:
-        return np.arange(size)
-    edges = np.linspace(0, size, max(LEADING**2 // size, 1) + 1).astype(np.int64)
-    return generator(seed, "rows", example.document, example.id).integers(edges[:-1], edges[1:])
+    return drawn_queries(example, max(LEADING**2 // max(size, LEADING), 1), seed=seed)[0]
 
 
 class LayersOfInput:
