@@ -22,7 +22,7 @@ from headscope.corpus.annotate import annotated
 from headscope.corpus.annotate.parsers import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
 from headscope.run.analysis import MEASURES
-from headscope.run.known_analyses import known_analyses, options_of
+from headscope.run.known_analyses import known_analyses, measured_questions, options_of
 
 from .conftest import TREE, refused
 
@@ -72,8 +72,13 @@ def run(headscope, texts, tiny_place):
 
 
 def spec_options(run):
-    """{analysis: {option: value}} as the run was asked."""
-    return run.manifest["spec"]["settings"]["options"]
+    """{analysis: {option: value}} where the run's options are not the defaults."""
+    defaults = {one.name: one.options for one in measured_questions()}
+    other = {
+        name: {key: value for key, value in own.items() if value != defaults[name][key].default}
+        for name, own in run.manifest["spec"]["settings"]["options"].items()
+    }
+    return {name: own for name, own in other.items() if own}
 
 
 # --- what is read ---------------------------------------------------------------------------

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-from headscope.model.compiled_loops import threaded
+from headscope.model.compiled_loops import compile_loop, threaded
 
 
 def compiled(weights: torch.Tensor) -> bool:
@@ -86,6 +87,35 @@ def _fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@intrinsic
+def _lane_sum(_context: Any, _numbers: Any, _begin: Any, _size: Any) -> Any:
+    """Σ numbers[begin : begin + size], float32 without gaps; `size` is a multiple of LANES.
+
+    LANES running sums side by side, of which then the second half is added to the first, again and
+    again. Written as vectors because LLVM finds none in a loop whose sums stand in memory.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        vector, place = ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
+        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
+        first = builder.bitcast(builder.gep(array.data, [arguments[1]]), vector.as_pointer())
+        count = builder.sdiv(arguments[2], ir.Constant(arguments[2].type, LANES))
+        with cgutils.for_range(builder, count) as loop:
+            some = builder.load(builder.gep(first, [loop.index]), align=4)
+            builder.store(builder.fadd(builder.load(total), some), total)
+        lanes, half = builder.load(total), LANES
+        while half > 1:
+            half //= 2
+            ends = (
+                ir.Constant(ir.VectorType(place, half), [*range(at, at + half)]) for at in (0, half)
+            )
+            lanes = builder.fadd(*(builder.shuffle_vector(lanes, lanes, end) for end in ends))
+        return builder.extract_element(lanes, ir.Constant(place, 0))
+
+    return types.float32(_numbers, types.intp, types.intp), generate
 
 
 @njit(inline="always")
@@ -293,6 +323,25 @@ def nearness(begin, stop, attention, vectors, whole, out):  # type: ignore[no-un
                     total[j] += size_i - abs(rest[j])
 
 
+@compile_loop
+def inner_products(moved, values, dim, gram):  # type: ignore[no-untyped-def]
+    """Σ_d moved_hd · values_hd of every row and some heads, in one reading.
+
+    moved   [row, head·dim] float32  of the first heads
+    values  [row, head·dim] float32  of all heads
+    dim     of a head, a multiple of LANES
+    gram    [row, head] float32 out: of the first heads
+    """
+    size = moved.shape[1]
+    products = np.empty(size, np.float32)
+    for r in range(len(gram)):
+        a, b = moved[r], values[r]
+        for d in range(size):
+            products[d] = a[d] * b[d]
+        for h in range(size // dim):
+            gram[r, h] = _lane_sum(products, h * dim, dim)  # type: ignore[call-arg]
+
+
 @threaded(lambda own, *_: len(own))
 def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     begin, stop, own, output, bias, residual, scale, out
@@ -308,26 +357,23 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
                                       ‖γ(own + x - mean)‖
     """
     size = own.shape[1]
+    wide = -(-size // LANES) * LANES  # whole vectors; what is behind `size` stays 0
+    others, mine, with_x, square = np.zeros((4, wide), np.float32)
     for i in range(begin, stop):
         a, b, x = own[i], output[i], residual[i]
-        far = near = kept = far_sum = kept_sum = np.float32(0)
         for d in range(size):
-            others, mine = b[d] - a[d], a[d] - bias[d]
-            with_x = mine + x[d]
-            far += others * others
-            near += mine * mine
-            kept += with_x * with_x
-            far_sum += others
-            kept_sum += with_x
-        far_mean, kept_mean = far_sum / np.float32(size), kept_sum / np.float32(size)
-        far_normed = kept_normed = np.float32(0)
-        for d in range(size):
-            others = scale[d] * (b[d] - a[d] - far_mean)
-            with_x = scale[d] * (a[d] - bias[d] + x[d] - kept_mean)
-            far_normed += others * others
-            kept_normed += with_x * with_x
-        out[0, i], out[1, i], out[2, i] = np.sqrt(far), np.sqrt(near), np.sqrt(kept)
-        out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
+            others[d], mine[d] = b[d] - a[d], a[d] - bias[d]
+            with_x[d] = mine[d] + x[d]
+        for kind, part in enumerate((others, mine, with_x)):
+            for d in range(size):
+                square[d] = part[d] * part[d]
+            out[kind, i] = np.sqrt(_lane_sum(square, 0, wide))  # type: ignore[call-arg]
+        for kind, part in ((3, others), (4, with_x)):
+            mean = _lane_sum(part, 0, wide) / np.float32(size)  # type: ignore[call-arg]
+            for d in range(size):
+                normed = scale[d] * (part[d] - mean)
+                square[d] = normed * normed
+            out[kind, i] = np.sqrt(_lane_sum(square, 0, wide))  # type: ignore[call-arg]
 
 
 @threaded(lambda sets, _: sets.shape[0] * sets.shape[1])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from headscope.model.compiled_loops import threaded
-from headscope.model.kernels import LANES, _xlog2x
+from headscope.model.kernels import LANES, _lane_sum, _xlog2x
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
@@ -77,30 +77,18 @@ def word_sums(begin, stop, attention, lengths, run, token, out):  # type: ignore
         h = row - b * heads
         n = lengths[b]
         size = -(-n // LANES) * LANES  # whole vectors
-        weights, mine, words, alike = np.zeros((4, size), np.float32)
-        lanes = np.empty((4, LANES), np.float32)
+        mine, words, alike, bits = np.zeros((4, size), np.float32)
         for i in range(n):
             if run[b, i] == 0:
                 continue
+            a, total = attention[b, h, i], out[b, h, i]
             for j in range(n):
-                weights[j] = attention[b, h, i, j]
-                mine[j] = run[b, j] == run[b, i]
-                words[j] = run[b, j] > 0
-                alike[j] = token[b, j] == token[b, i]
-            lanes[:] = np.float32(0)
-            for j in range(0, size, LANES):
-                for k in range(LANES):
-                    a = weights[j + k]
-                    lanes[0, k] += a * mine[j + k]
-                    lanes[1, k] += a * words[j + k]
-                    lanes[2, k] += a * alike[j + k]
-                    lanes[3, k] -= _xlog2x(a) * mine[j + k]
-            for half in (8, 4, 2, 1):
-                for c in range(4):
-                    for k in range(half):
-                        lanes[c, k] += lanes[c, k + half]
-            total = out[b, h, i]
-            for c in range(4):
-                total[c] = lanes[c, 0]
-            total[1] -= total[0]
-            total[2] -= attention[b, h, i, i]
+                own = np.float32(run[b, j] == run[b, i])
+                mine[j] = a[j] * own
+                words[j] = a[j] * np.float32(run[b, j] > 0)
+                alike[j] = a[j] * np.float32(token[b, j] == token[b, i])
+                bits[j] = _xlog2x(a[j]) * own
+            total[0] = _lane_sum(mine, 0, size)  # type: ignore[call-arg]
+            total[1] = _lane_sum(words, 0, size) - total[0]  # type: ignore[call-arg]
+            total[2] = _lane_sum(alike, 0, size) - a[i]  # type: ignore[call-arg]
+            total[3] = -_lane_sum(bits, 0, size)  # type: ignore[call-arg]

@@ -198,8 +198,12 @@ class LayerView:
         gram = self.values.new_zeros(examples * tokens, heads, heads)
         for rows, values in self._row_blocks():
             for g, product in enumerate(projection.products):
-                moved = product(values[:, g]).view(-1, g + 1, dim)  # [row, h ≤ g, dim]
-                inner = moved.mul_(values[:, : g + 1]).sum(-1)
+                moved = product(values[:, g])  # [row, h ≤ g · dim]
+                if compiled(moved) and dim % kernels.LANES == 0:
+                    flat = values.flatten(1).numpy()
+                    kernels.inner_products(moved.numpy(), flat, dim, gram[rows, g].numpy())
+                    continue
+                inner = moved.view(-1, g + 1, dim).mul_(values[:, : g + 1]).sum(-1)
                 gram[rows, g, : g + 1] = inner[: len(gram[rows])]
         by_example = gram.view(examples, tokens, heads, heads)
         return by_example.permute(0, 2, 3, 1).contiguous()  # [example, head g, head h, key]
