@@ -24,6 +24,7 @@ import transformers
 from benchmarks import papers
 from benchmarks.inputs import FULL, Inputs, bert, fixed, treebank, twin
 from benchmarks.pipelines import (
+    ALL_QUERIES,
     BASIC,
     EVERYTHING,
     LAYER,
@@ -87,6 +88,7 @@ class Bench:
             "… + layer-level norms": (LAYER, {"B": 1.25}),
             "… + mixing": (MIXING, {}),
             "everything: … + all-pairs divergence": (EVERYTHING, {"B": 1.50}),
+            "everything, all queries": (ALL_QUERIES, {}),
         }
         return [
             Row(name, Streamed(self.fast, inputs, options), inputs.shown, limits)

@@ -7,7 +7,8 @@ replacement, 5 to 100 at a time; each draw gives an interval, by the very functi
 and we count how many hold the true value. The populations are the documents of a treebank as the
 bundled model reads them (the shares of words whose head an attention head finds, mean attention,
 entropy over that of uniform attention, the difference of two heads), and made ones: shares with
-documents that differ, skewed means and ratios, correlations over heads. With a checkpoint of the
+documents that differ, skewed means and ratios, means over queries of which a few are drawn in each
+document, correlations over heads. With a checkpoint of the
 bundled model: what `compare` says, the difference of both models on the same documents ("paired"),
 and its intervals that hold for all heads together ("at once"). And what analyses choose, or rank,
 with the documents that are drawn (`coverage_documents`): accuracies of heads chosen on the other
@@ -52,12 +53,15 @@ from headscope.core.intervals import (
     estimate_share,
     spearman_over_units,
 )
+from headscope.corpus.document import Example
+from headscope.corpus.input_sample import drawn_queries
 from headscope.experiments.comparison.change import simultaneous
 
 GOOD = (0.93, 0.98)
 FRESH = 1_000_000  # to the seed
 AGAIN, WHOLE_AGAIN = 10, 2  # times
 POPULATION = 2000  # documents of a made corpus
+DRAWN = 20  # draws of queries of each of them
 COUNTED = {"share": estimate_share, "difference": estimate_difference}
 PAIRED = ("paired", "at once")
 BOUNDS = {"mean": SHARE, "ratio": POSITIVE, "paired": ANY}
@@ -71,12 +75,15 @@ class Cell:
     above  [document]; of a difference [2, document], of a correlation [2, head]; of two models
            [2, document], at once [2, document, head]
     below  [document] questions, examples, …
+    drawn  [draw, document] estimates of `above`, of which each document that is drawn has one at
+           random; None: it has `above` itself
     """
 
     kind: str
     where: str
     above: Float64
     below: Float64
+    drawn: Float64 | None = None
 
     @property
     def truth(self) -> float:
@@ -103,7 +110,10 @@ def covered(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float
         found = estimate_correlation(drawn)
     else:
         below = _left_out(cell.below[at])
-        parts = [ratio(_left_out(part[at]), below) for part in np.atleast_2d(cell.above)]
+        above = np.atleast_2d(cell.above)[:, at]  # [part, draw, document]
+        if cell.drawn is not None:
+            above = cell.drawn[random.integers(0, len(cell.drawn), at.shape), at][None]
+        parts = [ratio(_left_out(part), below) for part in above]
         whole = parts[0] - sum(parts[1:])
         if cell.kind in COUNTED:
             found = COUNTED[cell.kind](whole, below)
@@ -153,12 +163,34 @@ def made_cells(seed: int = 0) -> Iterator[Cell]:
             yield Cell("mean", where, np.minimum(of_document, 1) * sizes, sizes + 0.0)
             other = random.lognormal(0, skew, POPULATION) * sizes
             yield Cell("ratio", where, of_document * other, other)
+    for queries in (4, 32):
+        yield drawn_cell(queries, random)
     for rho in (0.0, 0.4, 0.8):
         pairs = multivariate_normal([0, 0], [[1, rho], [rho, 1]]).rvs(POPULATION, random)
         yield Cell("correlation", "made, over heads", pairs.T, np.ones(POPULATION))
     for odd in (0.002, 0.02):  # of the documents: all others give 1
         of_document = np.where(random.random(POPULATION) < odd, random.random(POPULATION), 1.0)
         yield Cell("mean", "made, saturated", 40 * of_document, np.full(POPULATION, 40.0))
+
+
+def drawn_cell(queries: int, random: np.random.Generator) -> Cell:
+    """A mean over the queries of documents of one input each, read at drawn ones by `divergence`.
+
+    The number of a query is skewed, and grows with its place.
+    """
+    means, drawn = np.empty(POPULATION), np.empty((DRAWN, POPULATION))
+    for document in range(POPULATION):
+        size = 10 + int(random.lognormal(4, 0.7))
+        level = random.lognormal(-2, 0.3) * np.linspace(0.5, 1.5, size)
+        of_query = np.minimum(level * random.lognormal(0, 1, size), 1)
+        ids = np.zeros(size, np.int64)
+        example = Example(str(document), str(document), ids, ids, ids > 0)
+        means[document] = of_query.mean()
+        for seed in range(DRAWN):
+            at, tokens = drawn_queries(example, queries, seed=seed)
+            drawn[seed, document] = tokens @ of_query[at] / size
+    where = f"made, {queries} drawn queries"
+    return Cell("mean", where, means, np.ones(POPULATION), drawn)
 
 
 def treebank_cells(files: Sequence[Path]) -> Iterator[Cell]:

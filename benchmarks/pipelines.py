@@ -34,6 +34,7 @@ BASIC: dict[str, dict[str, Any]] = {
 LAYER: dict[str, dict[str, Any]] = {"surface": {}, "entropy": {}, "norms": {}}
 MIXING = {**LAYER, "mixing": {}}
 EVERYTHING: dict[str, dict[str, Any]] = {**MIXING, "divergence": {}}
+ALL_QUERIES = EVERYTHING | {"divergence": {"queries": "all"}}
 
 
 def bare(network: BertModel, inputs: Inputs) -> None:
