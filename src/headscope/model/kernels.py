@@ -93,14 +93,14 @@ def _fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
 def _lane_sum(_context: Any, _numbers: Any, _begin: Any, _size: Any) -> Any:
     """Σ numbers[begin : begin + size], float32 without gaps; `size` is a multiple of LANES.
 
-    LANES running sums side by side, of which then the second half is added to the first, again and
-    again. Written as vectors because LLVM finds none in a loop whose sums stand in memory.
+    LANES running sums side by side, added up in halves; LLVM makes no vectors of such a loop.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         vector, place = ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
-        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
+        zeros = ir.Constant(vector, [0.0] * LANES)
+        total = cgutils.alloca_once_value(builder, zeros)  # type: ignore[no-untyped-call]
         first = builder.bitcast(builder.gep(array.data, [arguments[1]]), vector.as_pointer())
         count = builder.sdiv(arguments[2], ir.Constant(arguments[2].type, LANES))
         with cgutils.for_range(builder, count) as loop:
@@ -327,10 +327,9 @@ def nearness(begin, stop, attention, vectors, whole, out):  # type: ignore[no-un
 def inner_products(moved, values, dim, gram):  # type: ignore[no-untyped-def]
     """Σ_d moved_hd · values_hd of every row and some heads, in one reading.
 
-    moved   [row, head·dim] float32  of the first heads
-    values  [row, head·dim] float32  of all heads
-    dim     of a head, a multiple of LANES
-    gram    [row, head] float32 out: of the first heads
+    moved, values  [row, head·dim] float32  of the first heads, and of all
+    dim            of a head, a multiple of LANES
+    gram           [row, head] float32 out: of the first heads
     """
     size = moved.shape[1]
     products = np.empty(size, np.float32)
@@ -373,7 +372,7 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             for d in range(size):
                 normed = scale[d] * (part[d] - mean)
                 square[d] = normed * normed
-            out[kind, i] = np.sqrt(_lane_sum(square, 0, wide))  # type: ignore[call-arg]
+            out[kind, i] = np.sqrt(_lane_sum(square, 0, wide))
 
 
 @threaded(lambda sets, _: sets.shape[0] * sets.shape[1])

@@ -244,7 +244,7 @@ def most(divergences: Floats) -> float:
 
 
 def averaged(run: Reading) -> str:
-    """Of which queries the divergences are the mean, for captions."""
+    """What the divergences are a mean of, for captions."""
     drawn = float(run.data["queries"]) if "queries" in run.data else np.nan
     tokens = "tokens" if np.isnan(drawn) else f"up to {drawn:.0f} drawn queries of each input"
     return f"mean over {tokens}, then inputs"

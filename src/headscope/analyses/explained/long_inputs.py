@@ -14,8 +14,9 @@ from headscope.run.analysis import LEADING
 
 
 def queries_of(example: Example, *, seed: int) -> Ints:
-    """[query] the places whose rows are read, see `drawn_queries`: all, or of more than LEADING
-    tokens so many that an input has as many weights as one of LEADING tokens.
+    """[query] the places whose rows are read: all of LEADING tokens, and fewer of a longer input.
+
+    They are drawn (`drawn_queries`), as many weights as an input of LEADING tokens has.
     """
     size = len(example)
     return drawn_queries(example, max(LEADING**2 // max(size, LEADING), 1), seed=seed)[0]
