@@ -99,8 +99,8 @@ def _lane_sum(_context: Any, _numbers: Any, _begin: Any, _size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         vector, place = ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
-        zeros = ir.Constant(vector, [0.0] * LANES)
-        total = cgutils.alloca_once_value(builder, zeros)  # type: ignore[no-untyped-call]
+        total = cgutils.alloca_once(builder, vector)  # type: ignore[no-untyped-call]
+        builder.store(ir.Constant(vector, [0.0] * LANES), total)
         first = builder.bitcast(builder.gep(array.data, [arguments[1]]), vector.as_pointer())
         count = builder.sdiv(arguments[2], ir.Constant(arguments[2].type, LANES))
         with cgutils.for_range(builder, count) as loop:
@@ -325,10 +325,9 @@ def nearness(begin, stop, attention, vectors, whole, out):  # type: ignore[no-un
 
 @compile_loop
 def inner_products(moved, values, dim, gram):  # type: ignore[no-untyped-def]
-    """Σ_d moved_hd · values_hd of every row and some heads, in one reading.
+    """Σ_d moved_hd · values_hd of every row and some heads.
 
-    moved, values  [row, head·dim] float32  of the first heads, and of all
-    dim            of a head, a multiple of LANES
+    moved, values  [row, head·dim] float32  of the first heads, and of all; dim divides by LANES
     gram           [row, head] float32 out: of the first heads
     """
     size = moved.shape[1]
