@@ -89,6 +89,6 @@ def word_sums(begin, stop, attention, lengths, run, token, out):  # type: ignore
                 alike[j] = a[j] * np.float32(token[b, j] == token[b, i])
                 bits[j] = _xlog2x(a[j]) * own
             total[0] = _lane_sum(mine, 0, size)  # type: ignore[call-arg]
-            total[1] = _lane_sum(words, 0, size) - total[0]  # type: ignore[call-arg]
-            total[2] = _lane_sum(alike, 0, size) - a[i]  # type: ignore[call-arg]
+            total[1] = _lane_sum(words, 0, size) - total[0]
+            total[2] = _lane_sum(alike, 0, size) - a[i]
             total[3] = -_lane_sum(bits, 0, size)

@@ -100,7 +100,7 @@ def many(example: Example, count: int) -> list[Example]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("options", [{}, {"smoothing": 0.1, "reduction": "sum"}])
+@pytest.mark.parametrize("options", [{}, {"smoothing": 0.1}])
 def test_drawn_queries_are_right_in_the_mean_and_within_their_interval(
     dtype: torch.dtype, options: dict
 ) -> None:
