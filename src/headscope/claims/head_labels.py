@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from headscope.claims.claim import Claim, rank
+from headscope.claims.claim import LEAST_DEPARTURE, Claim, rank
 from headscope.claims.control import controls, is_fresh
 from headscope.claims.length_bands import bands, place_of, where_it_holds
 from headscope.claims.plan import LabelRule
 from headscope.claims.question import questions, rules_of
-from headscope.claims.reading import claims_of, parts_of
+from headscope.claims.reading import EVERY, claims_of, parts_of
 from headscope.core.accumulators import Bools
 from headscope.core.results import derived, shape
 from headscope.core.wording import percent
@@ -104,6 +104,25 @@ def _of_control(tree: xr.DataTree) -> dict[tuple[str, str], float]:
             if not (fresh and 2 * passing > math.prod(shape(network))):
                 most[said] = max(most.get(said, -math.inf), *of_heads)
     return most
+
+
+def open_labels(tree: xr.DataTree, *, narrow: float) -> tuple[list[Claim], list[Claim]]:
+    """Claims whose intervals do not tell whether they are labels: the whole interval lies neither
+    above nor below the rule's threshold, or what the control reaches.
+
+    narrow   width from which on more data would tell little
+    returns  those with wider intervals, and those with narrower ones, at the border
+    """
+    rules, of_control = label_rules(), _of_control(tree)
+
+    def is_open(claim: Claim) -> bool:
+        least = rules[claim.kind].least or claim.reference
+        control = of_control.get((claim.kind, claim.name), -math.inf) + LEAST_DEPARTURE
+        return claim.low <= max(least, control) < claim.high  # never without an interval
+
+    still_open = list(filter(is_open, _made(tree, EVERY)))
+    wide = [claim for claim in still_open if claim.high - claim.low > narrow]
+    return wide, [claim for claim in still_open if claim.high - claim.low <= narrow]
 
 
 @derived

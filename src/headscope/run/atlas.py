@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
+from headscope.errors import InputError
 from headscope.model.request import Stack, model_place, refuse_length
 from headscope.run.execution import Execution, control_option, run_option
 from headscope.run.processes import taking_part
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
+LABELS = "labels"
+
+
 class CorpusRequest(Loading, CorpusSettings):
     """What every run of analyses over a corpus takes, whichever models read it."""
 
@@ -33,6 +38,25 @@ class CorpusRequest(Loading, CorpusSettings):
     execution: Execution | None = keyword("How to run it.")
     before_loading: Callable[[Corpus], object] = keyword(
         "Called with the corpus when the request is known to be right.", lambda corpus: None
+    )
+
+
+def read_until(text: str) -> float | str:
+    """`0.02` as a number, `labels` as it is; InputError for anything else."""
+    try:
+        return checked_until(text if text == LABELS else float(text))
+    except ValueError:
+        return checked_until(text)
+
+
+def checked_until(until: Any) -> float | str:
+    """A width, or `labels`; InputError for anything else."""
+    number = isinstance(until, Real) and not isinstance(until, bool)
+    if until == LABELS or (number and 0 < until < 1):
+        return until if until == LABELS else float(until)
+    raise InputError(
+        f"--until is {until!r}; wanted a width between 0 and 1, such as 0.02 for intervals of two "
+        "points (±1), or `labels`"
     )
 
 
@@ -58,6 +82,20 @@ class AtlasRequest(CorpusRequest, kw_only=False):
     control: str | Path | None = control_option(
         "the heads", heading="What to compute", before="seed"
     )
+    until: float | str | None = option(
+        "Read documents in random order, and stop when every interval is narrower than this, say "
+        "0.02; or when every label is decided: labels.",
+        reads=read_until,
+        metavar="WIDTH|labels",
+        heading="What to read",
+        before="limit",
+    )
+
+    def __post_init__(self) -> None:
+        """Raise InputError also for what no run can stop at."""
+        super().__post_init__()
+        if self.until is not None:
+            checked_until(self.until)
 
 
 @takes(AtlasRequest)
@@ -69,6 +107,11 @@ def atlas(request: AtlasRequest) -> Run:
     from headscope.run.store import folder_of
 
     settings, execution = Settings.of(request), request.execution or Execution()
+    if request.until is not None and execution.shard is not None:
+        raise InputError(
+            "found --until and --shard; wanted one of them: who stops early needs few processes, "
+            "--workers of one machine"
+        )
     folder = folder_of(request.output, execution, divided=True)
     if isinstance(request.model, str | Path):
         refuse_length(model_place(str(request.model)), settings.max_length)
@@ -93,6 +136,7 @@ def atlas(request: AtlasRequest) -> Run:
             frequency=request.frequency,
             control=request.control,
             own=own,
+            until=request.until,
         )
 
 

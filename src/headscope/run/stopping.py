@@ -1,0 +1,220 @@
+"""Stop a run once it knows what it was asked: `--until 0.02`, `--until labels`.
+
+Documents are read in random order (`corpus.drawn`). After some numbers of shards, which depend on
+nothing but how many there are, the run looks at the intervals of all that was read, which hold at
+every look (`core.confidence`). It stops when each asked interval is narrower than a width, or when
+every label is decided: its interval lies on one side of what makes a label, or is narrower than
+NARROW across it. So any number of workers, and a run that was killed, stop at the same document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.claims.control import CONTROL
+from headscope.claims.head_labels import open_labels
+from headscope.claims.length_bands import BANDS
+from headscope.core.confidence import holding_at_every_look
+from headscope.core.results import LIMITS, estimates
+from headscope.corpus import Corpus
+from headscope.corpus.drawn import Draw, DrawnCorpus
+from headscope.errors import InputError
+from headscope.model.model import Model
+from headscope.run.atlas import LABELS
+from headscope.run.plan import Plan, make_plan
+from headscope.run.settings import Settings
+
+FEWEST_READ = 20  # ours: documents before the first look; of fewer, no interval is worth a stop
+NARROW = 0.02  # ours: of a label that stays undecided: two points, as the control's one on each side
+LOOK_TOKENS = 4096  # ours: of a shard, at most
+NAMED = 3  # of what is open, in words
+Until = float | str
+Results = Mapping[str, xr.Dataset]
+
+
+def in_random_order(corpus: Corpus, settings: Settings) -> tuple[DrawnCorpus, Settings]:
+    """The corpus as it is drawn, and the settings of a run over it: with smaller shards."""
+    drawn = DrawnCorpus(corpus, seed=settings.seed, limit=settings.limit)
+    tokens = min(settings.shard_tokens, LOOK_TOKENS)
+    return drawn, replace(settings, limit=None, shard_tokens=tokens)
+
+
+def for_looks(model: Model, corpus: DrawnCorpus, plan: Plan, settings: Settings) -> Plan:
+    """The plan of a run that may stop early.
+
+    Inputs that are shown are of the first shard, as later ones may not be read. Where only some
+    partitions were drawn, each is one group: documents of one may be alike.
+
+    raises  InputError for inputs of several kinds, of which the first documents may lack one
+    """
+    if len(plan.readings) > 1:
+        raise InputError(
+            f"found inputs of {len(plan.readings)} kinds ({', '.join(plan.readings)}) and --until; "
+            "wanted one kind: read each corpus in a run of its own"
+        )
+    first = first_shards(model, corpus, plan, settings, 1).readings
+    shown = {
+        kind: replace(reading, stored_inputs=first[kind].stored_inputs)
+        for kind, reading in plan.readings.items()
+    }
+    return replace(plan, readings=shown, listed=corpus.draw.partition or plan.listed)
+
+
+def first_shards(
+    model: Model, corpus: DrawnCorpus, plan: Plan, settings: Settings, shards: int
+) -> Plan:
+    """The plan of the first shards of a plan: what a run that stopped there has read."""
+    documents = sum(shard.documents for shard in plan.shards[:shards])
+    return make_plan(model, corpus, replace(settings, limit=documents))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known after some shards.
+
+    shards, documents, tokens  that were read
+    widths    number -> its widest interval, see `widths`; empty of labels
+    open      names of what is not known: numbers with wider intervals, or labels
+    border    of labels: those that stay undecided, as their intervals are narrow already
+    """
+
+    shards: int
+    documents: int
+    tokens: int
+    widths: Mapping[str, float] = field(default_factory=dict)
+    open: tuple[str, ...] = ()
+    border: tuple[str, ...] = ()
+    measured: bool = False
+
+    @property
+    def enough(self) -> bool:
+        """Whether all that was asked is known."""
+        return self.measured and not self.open
+
+
+class Stopping:
+    """Looks at the sums of a run, and says when they are enough.
+
+    until    a width, or LABELS
+    results  (analyses by name) -> their results
+    control  (results, shards) -> the groups of the run's control
+    tree     (results) -> the labelled tree of a run
+    """
+
+    def __init__(
+        self,
+        until: Until,
+        plan: Plan,
+        results: Callable[[Mapping[str, Any]], Results],
+        control: Callable[[int], Results],
+        tree: Callable[[Results], xr.DataTree],
+    ) -> None:
+        self.until, self.plan = until, plan
+        self.results, self.control, self.tree = results, control, tree
+        self.looks = list[Look]()
+
+    def enough(self, shards: int, merged: Mapping[str, Any]) -> bool:
+        """Whether the first shards tell what was asked; `merged` are their sums, by analysis."""
+        read = self.plan.shards[:shards]
+        documents, tokens = (sum(getattr(s, n) for s in read) for n in ("documents", "tokens"))
+        look = Look(shards, documents, tokens)
+        if documents >= FEWEST_READ or shards == len(self.plan.shards):
+            with holding_at_every_look(documents):
+                look = self._looked(look, self.results(merged))
+        self.looks.append(look)
+        return look.enough
+
+    def _looked(self, look: Look, results: Results) -> Look:
+        if self.until != LABELS:
+            wide = {
+                f"{group}.{name}": width
+                for group, result in results.items()
+                if not group.startswith(BANDS)
+                for name, width in widths(result).items()
+            }
+            still = sorted((n for n in wide if wide[n] > float(self.until)), key=wide.__getitem__)
+            return self._of(look, widths=wide, open=tuple(still[::-1]), measured=bool(wide))
+        wide_ones, border = open_labels(self.tree(results), narrow=NARROW)
+        if not wide_ones:  # what untrained networks reach is read only once all else is known
+            with_control = {**results, **self.control(look.shards)}
+            wide_ones, border = open_labels(self.tree(with_control), narrow=NARROW)
+        names = [tuple(f"{_head(one)} {one.name}" for one in some) for some in (wide_ones, border)]
+        return self._of(look, open=names[0], border=names[1], measured=True)
+
+    @staticmethod
+    def _of(look: Look, **known: Any) -> Look:
+        return Look(look.shards, look.documents, look.tokens, **known)
+
+    def record(self, draw: Draw) -> dict[str, Any]:
+        """What the manifest says of where the run stopped, and why."""
+        last = self.looks[-1]
+        documents, tokens = (
+            sum(getattr(shard, name) for shard in self.plan.shards)
+            for name in ("documents", "tokens")
+        )
+        of = round(draw.of / draw.share)
+        return {
+            "asked": self.until,
+            "documents": last.documents,
+            "of_documents": of,
+            "tokens": last.tokens,
+            "of_tokens": round(tokens * of / documents),
+            "estimated": not draw.whole,
+            "looks": len(self.looks),
+            "known": last.enough,
+            "why": self._why(last, draw),
+            "open": list(last.open),
+            "border": list(last.border),
+            **({"widest": max(last.widths.values())} if last.widths else {}),
+        }
+
+    def _why(self, last: Look, draw: Draw) -> str:
+        every = "all" if draw.whole else "as much as a draw holds"
+        if not last.measured:
+            return f"{every} was read, as nothing that was asked has an interval"
+        if self.until == LABELS:
+            border = f"; at the border, within a point: {_some(last.border)}" * bool(last.border)
+            if last.open:
+                return f"{every} was read, and not decided are {_some(last.open)}{border}"
+            return f"every label is decided{border}"
+        if last.open:
+            return f"{every} was read, and wider than {self.until:g} are {_some(last.open)}"
+        name = max(last.widths, key=last.widths.__getitem__)
+        return (
+            f"all intervals of {len(last.widths)} numbers are narrower than {self.until:g}; the "
+            f"widest: {last.widths[name]:.2g} ({name})"
+        )
+
+
+def widths(result: xr.Dataset) -> dict[str, float]:
+    """The widest interval of each number of a group, in points of its scale.
+
+    The scale is 1 for what lies between -1 and 1, such as shares and correlations; else the largest
+    value of any cell: of nats, norms and counts. Numbers without intervals are left out, and those
+    whose intervals are over heads: these do not narrow with more documents. So are single cells
+    without one, such as of rare relations.
+    """
+    out = dict[str, float]()
+    for name in estimates(result):
+        ends = [result.get(name + end) for end in LIMITS]
+        if any(end is None or "interval_over" in end.attrs for end in ends):
+            continue
+        width = ends[1].values - ends[0].values  # type: ignore[union-attr]
+        if np.isfinite(width).any():
+            share = result[name].attrs.get("units") in ("1", "probability")
+            scale = max(float(np.nanmax(np.abs(result[name].values))), 1.0 if share else 0.0)
+            out[name] = float(np.nanmax(width)) / scale if scale else 0.0
+    return out
+
+
+def _head(claim: Any) -> str:
+    return f"L{claim.layer + 1}H{claim.head + 1}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return f"{len(names)} ({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''})"
