@@ -55,3 +55,14 @@ def boundary(documents: float, *, tuned: float = TUNED) -> float:
     rising = 2 * math.log(1 / alpha) + math.log(1 + 2 * math.log(1 / alpha))  # ρ² tuned
     scaled = rising * documents / tuned  # ρ² documents
     return math.sqrt((1 + 1 / scaled) * math.log((1 + scaled) / alpha**2))
+
+
+def more_documents(narrower: float, documents: float) -> float:
+    """How many times as many documents make an interval so many times as narrow.
+
+    documents  of which the interval is; its errors fall with their root, the boundary rises slowly
+    """
+    more = narrower**2
+    for _ in range(20):
+        more = (narrower * boundary(more * documents) / boundary(documents)) ** 2
+    return more

@@ -19,7 +19,8 @@ import xarray as xr
 from headscope.claims.control import CONTROL
 from headscope.claims.head_labels import open_labels
 from headscope.claims.length_bands import BANDS
-from headscope.core.confidence import holding_at_every_look
+from headscope.core.confidence import holding_at_every_look, more_documents
+from headscope.core.progress import LOGGER
 from headscope.core.results import LIMITS, estimates
 from headscope.corpus import Corpus
 from headscope.corpus.drawn import Draw, DrawnCorpus
@@ -32,6 +33,7 @@ from headscope.run.settings import Settings
 FEWEST_READ = 20  # ours: documents before the first look; of fewer, no interval is worth a stop
 NARROW = 0.02  # ours: of a label that stays undecided: two points, as the control's one on each side
 LOOK_TOKENS = 4096  # ours: of a shard, at most
+FAR = 2  # ours: times the corpus; of a width that a first look calls farther off it warns
 NAMED = 3  # of what is open, in words
 Until = float | str
 Results = Mapping[str, xr.Dataset]
@@ -126,8 +128,25 @@ class Stopping:
         if documents >= FEWEST_READ or shards == len(self.plan.shards):
             with holding_at_every_look(documents):
                 look = self._looked(look, self.results(merged))
+        if not any(one.measured for one in self.looks):
+            self._warn(look)
         self.looks.append(look)
         return look.enough
+
+    def _warn(self, look: Look) -> None:
+        """Say, from the first look, that a width is out of reach; the run goes on."""
+        if not look.widths or self.until == LABELS:
+            return
+        name = max(look.widths, key=look.widths.__getitem__)
+        needed = tokens_needed(look, name, float(self.until))
+        there = sum(shard.tokens for shard in self.plan.shards)
+        if needed > FAR * there:
+            LOGGER.warning(
+                "after %s tokens the interval of %s is %.2g wide, and --until %g would take about "
+                "%s tokens; the corpus has about %s: all of it is read, unless you stop it",
+                *(f"{look.tokens:,}", name, look.widths[name], self.until),
+                *(f"{needed:,.0f}", f"{there:,}"),
+            )
 
     def _looked(self, look: Look, results: Results) -> Look:
         if self.until != LABELS:
@@ -189,6 +208,11 @@ class Stopping:
             f"all intervals of {len(last.widths)} numbers are narrower than {self.until:g}; the "
             f"widest: {last.widths[name]:.2g} ({name})"
         )
+
+
+def tokens_needed(look: Look, name: str, width: float) -> float:
+    """About how many tokens it takes until the interval of a number is as narrow as this."""
+    return look.tokens * more_documents(look.widths[name] / width, look.documents)
 
 
 def widths(result: xr.Dataset) -> dict[str, float]:

@@ -1,0 +1,163 @@
+"""Does a run stop where what it was asked is known, always at the same document?"""
+
+import logging
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import headscope as hs
+from forked import called_apart
+from headscope.claims.head_labels import open_labels
+from headscope.core.confidence import holding_at_every_look
+from headscope.corpus.drawn import DrawnCorpus
+from headscope.errors import InputError
+from headscope.run.stopping import widths
+
+WORDS = "the cat sat on a mat while two dogs slept in its warm house and nobody saw them".split()
+STOCK = {"execution": hs.Execution(linears="stock", threads=1), "control": "none"}
+HOW = {"analyses": ["surface"], "shard_tokens": 150, "until": 0.3, **STOCK}
+
+
+def texts(count=160):
+    """Sentences of six to thirteen words, one a document."""
+    random = np.random.default_rng(0)
+    return [
+        f"{' '.join(random.choice(WORDS, random.integers(6, 14)))}, number {at}."
+        for at in range(count)
+    ]
+
+
+def bits(run):
+    return (run.path / "atlas.nc").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def early(tiny, tmp_path_factory):
+    return hs.atlas(tiny, texts(), output=tmp_path_factory.mktemp("early") / "run", **HOW)
+
+
+def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
+    until, counts = early.manifest["until"], early.manifest["counts"]
+    assert 20 <= until["documents"] < until["of_documents"] == 160
+    assert until["known"]
+    assert until["widest"] < 0.3
+    assert until["why"].startswith("all intervals of ")
+    assert counts["documents"] == until["documents"] == early.tree.attrs["documents"]
+    assert counts["tokens"] == until["tokens"] < until["of_tokens"]
+    for name in early:
+        assert max(widths(early[name]).values()) < 0.3
+
+
+def test_its_numbers_are_those_of_the_documents_that_it_read(tiny, early):
+    """Which a run of these alone gives; its intervals are wider, as they hold at every look."""
+    read = list(DrawnCorpus(hs.corpus_of(texts())))[: early.manifest["until"]["documents"]]
+    alone = hs.atlas(tiny, read, analyses=["surface"], **STOCK)
+    mine, theirs = early["surface"], alone["surface"]
+    np.testing.assert_allclose(mine["attention"], theirs["attention"], rtol=1e-6)
+    there = np.isfinite(theirs["attention_ci_low"].values)
+    for end, sign in (("low", -1), ("high", 1)):
+        one, other = (x[f"attention_ci_{end}"].values[there] for x in (mine, theirs))
+        assert (sign * (one - other) > 0).all()
+
+
+def test_in_memory_it_is_the_same(tiny, early):
+    run = hs.atlas(tiny, texts(), **HOW)
+    xr.testing.assert_identical(run.tree, early.tree)
+
+
+def test_with_several_workers_it_is_the_same(tiny_place, early, tmp_path):
+    called_apart(run_by_workers, str(tiny_place), cwd=tmp_path)
+    assert (tmp_path / "run" / "atlas.nc").read_bytes() == bits(early)
+
+
+def run_by_workers(place):
+    execution = hs.Execution(workers=3, linears="stock", threads=1)
+    hs.atlas(hs.load(place), texts(), output="run", **HOW | {"execution": execution})
+
+
+@pytest.mark.parametrize("moment", [1, 3, 5])
+def test_stopped_and_continued_it_is_the_same(tiny, early, tmp_path, moment):
+    def interrupt(done, _total):
+        if done == moment:
+            raise KeyboardInterrupt
+
+    execution = hs.Execution(linears="stock", threads=1, progress=interrupt)
+    with pytest.raises((KeyboardInterrupt, hs.errors.RunStopped)):
+        hs.atlas(tiny, texts(), output=tmp_path / "run", **HOW | {"execution": execution})
+    run = hs.atlas(tiny, texts(), output=tmp_path / "run", **HOW)
+    assert bits(run) == bits(early)
+    assert run.manifest["until"] == early.manifest["until"] | {"looks": run.manifest["until"]["looks"]}
+
+
+def test_what_it_cannot_know_so_well_is_said_before_and_after(tiny, caplog):
+    with caplog.at_level(logging.WARNING, "headscope"):
+        run = hs.atlas(tiny, texts(60), **HOW | {"until": 0.001})
+    assert "the corpus has about" in caplog.text
+    until = run.manifest["until"]
+    assert until["documents"] == 60
+    assert not until["known"]
+    assert until["why"].startswith("all was read, and wider than 0.001 are ")
+
+
+@pytest.mark.parametrize(("what", "count"), [("surface", 4), ("examples", 30)])
+def test_where_nothing_has_an_interval_all_is_read(tiny, what, count):
+    run = hs.atlas(tiny, texts(count), **HOW | {"analyses": [what]})
+    assert run.manifest["until"]["documents"] == count
+    assert "has an interval" in run.manifest["until"]["why"]
+
+
+@pytest.mark.parametrize("until", [0, -0.1, 1.5, "soon", True, float("nan")])
+def test_what_is_no_width_is_refused(tiny, until):
+    with pytest.raises(InputError, match="wanted a width between 0 and 1"):
+        hs.atlas(tiny, texts(30), until=until)
+
+
+def test_inputs_of_two_kinds_are_refused(tiny):
+    corpus = hs.corpus.Concatenation([hs.demo_corpus(), hs.corpus_of(texts(30))])
+    with pytest.raises(InputError, match="found inputs of 2 kinds"):
+        hs.atlas(tiny, corpus, limit=60, **HOW)
+
+
+def test_a_share_of_processes_is_refused(tiny, tmp_path):
+    execution = hs.Execution(shard=(1, 2))
+    with pytest.raises(InputError, match="found --until and --shard"):
+        hs.atlas(tiny, texts(30), output=tmp_path / "run", until=0.1, execution=execution)
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+def test_a_label_is_open_while_its_interval_holds_the_threshold(early):
+    """Of all heads, also those of which no claim is made; a narrow interval is at the border."""
+    tree = early.tree.copy(deep=True)
+    surface = tree["surface"].to_dataset()
+    for name, value in (("attention", 0.1), ("attention_ci_low", 0.05), ("attention_ci_high", 0.15)):
+        surface[name][:] = value
+    at = {"layer": 1, "head": 2, "target": 1}
+    assert surface["attention"]["target"][1] == "previous"
+
+    def opened(low, high):
+        surface["attention"][at], surface["attention_ci_low"][at] = (low + high) / 2, low
+        surface["attention_ci_high"][at] = high
+        tree["surface"] = xr.DataTree(surface)
+        return [
+            [(one.layer, one.head) for one in some if one.kind == "previous"]
+            for some in open_labels(tree, narrow=0.02)
+        ]
+
+    assert opened(0.45, 0.55) == [[(1, 2)], []]
+    assert opened(0.495, 0.505) == [[], [(1, 2)]]
+    assert opened(0.55, 0.65) == opened(0.3, 0.4) == [[], []]
+
+
+def test_labels_end_a_run_once_each_is_decided(tiny):
+    run = hs.atlas(tiny, texts(), **HOW | {"until": "labels"})
+    until = run.manifest["until"]
+    assert until["known"]
+    assert until["documents"] < 160
+    assert until["why"].startswith("every label is decided")
+    with holding_at_every_look(until["documents"]):
+        wide, border = open_labels(run.tree, narrow=0.02)
+    assert not wide
+    assert len(border) == len(until["border"])
