@@ -12,7 +12,7 @@ from headscope.claims.head_labels import open_labels
 from headscope.core.confidence import holding_at_every_look
 from headscope.corpus.drawn import DrawnCorpus
 from headscope.errors import InputError
-from headscope.run.stopping import widths
+from headscope.run.stopping import NARROW, widths
 
 WORDS = "the cat sat on a mat while two dogs slept in its warm house and nobody saw them".split()
 STOCK = {"execution": hs.Execution(linears="stock", threads=1), "control": "none"}
@@ -41,7 +41,7 @@ def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
     until, counts = early.manifest["until"], early.manifest["counts"]
     assert 20 <= until["documents"] < until["of_documents"] == 160
     assert until["known"]
-    assert until["widest"] < 0.3
+    assert 0 < max(until["needed"].values()) < 1
     assert until["why"].startswith("all intervals of ")
     assert counts["documents"] == until["documents"] == early.tree.attrs["documents"]
     assert counts["tokens"] == until["tokens"] < until["of_tokens"]
@@ -93,7 +93,7 @@ def test_stopped_and_continued_it_is_the_same(tiny, early, tmp_path, moment):
 def test_what_it_cannot_know_so_well_is_said_before_and_after(tiny, caplog):
     with caplog.at_level(logging.WARNING, "headscope"):
         run = hs.atlas(tiny, texts(60), **HOW | {"until": 0.001})
-    assert "the corpus has about" in caplog.text
+    assert "would take about" in caplog.text
     until = run.manifest["until"]
     assert until["documents"] == 60
     assert not until["known"]
@@ -141,14 +141,11 @@ def test_a_label_is_open_while_its_interval_holds_the_threshold(early):
         surface["attention"][at], surface["attention_ci_low"][at] = (low + high) / 2, low
         surface["attention_ci_high"][at] = high
         tree["surface"] = xr.DataTree(surface)
-        return [
-            [(one.layer, one.head) for one in some if one.kind == "previous"]
-            for some in open_labels(tree, narrow=0.02)
-        ]
+        some = {one: least for one, least in open_labels(tree).items() if one.kind == "previous"}
+        return {(one.layer, one.head): least for one, least in some.items()}
 
-    assert opened(0.45, 0.55) == [[(1, 2)], []]
-    assert opened(0.495, 0.505) == [[], [(1, 2)]]
-    assert opened(0.55, 0.65) == opened(0.3, 0.4) == [[], []]
+    assert opened(0.45, 0.55) == opened(0.4, 0.5001) == {(1, 2): 0.5}
+    assert opened(0.5001, 0.65) == opened(0.3, 0.5) == {}
 
 
 def test_labels_end_a_run_once_each_is_decided(tiny):
@@ -158,6 +155,6 @@ def test_labels_end_a_run_once_each_is_decided(tiny):
     assert until["documents"] < 160
     assert until["why"].startswith("every label is decided")
     with holding_at_every_look(until["documents"]):
-        wide, border = open_labels(run.tree, narrow=0.02)
-    assert not wide
-    assert len(border) == len(until["border"])
+        still_open = open_labels(run.tree)
+    assert all(one.high - one.low <= NARROW for one in still_open)
+    assert len(still_open) == len(until["border"])

@@ -106,23 +106,20 @@ def _of_control(tree: xr.DataTree) -> dict[tuple[str, str], float]:
     return most
 
 
-def open_labels(tree: xr.DataTree, *, narrow: float) -> tuple[list[Claim], list[Claim]]:
-    """Claims whose intervals do not tell whether they are labels: the whole interval lies neither
-    above nor below the rule's threshold, or what the control reaches.
-
-    narrow   width from which on more data would tell little
-    returns  those with wider intervals, and those with narrower ones, at the border
+def open_labels(tree: xr.DataTree) -> dict[Claim, float]:
+    """Claims whose intervals do not tell whether they are labels, each with the threshold that its
+    interval contains: the rule's, its reference where the rule has none, or what the control
+    reaches.
     """
     rules, of_control = label_rules(), _of_control(tree)
 
-    def is_open(claim: Claim) -> bool:
+    def threshold(claim: Claim) -> float:
         least = rules[claim.kind].least or claim.reference
-        control = of_control.get((claim.kind, claim.name), -math.inf) + LEAST_DEPARTURE
-        return claim.low <= max(least, control) < claim.high  # never without an interval
+        control = of_control.get((claim.kind, claim.name), -math.inf)
+        return max(least, control + LEAST_DEPARTURE)
 
-    still_open = list(filter(is_open, _made(tree, EVERY)))
-    wide = [claim for claim in still_open if claim.high - claim.low > narrow]
-    return wide, [claim for claim in still_open if claim.high - claim.low <= narrow]
+    every = {claim: threshold(claim) for claim in _made(tree, EVERY)}
+    return {claim: at for claim, at in every.items() if claim.low <= at < claim.high}
 
 
 @derived

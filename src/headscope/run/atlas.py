@@ -60,6 +60,12 @@ def checked_until(until: Any) -> float | str:
     )
 
 
+def until_option(text: str, **how: Any) -> Any:
+    """The field of `--until`."""
+    place = {"heading": "What to read", "before": "limit", "metavar": "WIDTH|labels"}
+    return option(text, reads=read_until, **place | how)
+
+
 class AtlasRequest(CorpusRequest, kw_only=False):
     """Which model reads what, and what is computed of it."""
 
@@ -82,13 +88,9 @@ class AtlasRequest(CorpusRequest, kw_only=False):
     control: str | Path | None = control_option(
         "the heads", heading="What to compute", before="seed"
     )
-    until: float | str | None = option(
+    until: float | str | None = until_option(
         "Read documents in random order, and stop when every interval is narrower than this, say "
-        "0.02; or when every label is decided: labels.",
-        reads=read_until,
-        metavar="WIDTH|labels",
-        heading="What to read",
-        before="limit",
+        "0.02; or when every label is decided: labels."
     )
 
     def __post_init__(self) -> None:

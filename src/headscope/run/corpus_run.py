@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,13 @@ def corpus_run(
     control: str | Path | None,
     own: TakingPart | None,
     until: Until | None = None,
+    sample: int = 0,
 ) -> Run:
-    """The run of a request of `atlas` that is known to be right."""
+    """The run of a request of `atlas` that is known to be right.
+
+    until   where it stops
+    sample  tokens after which it stops in any case, and has no results: for a forecast
+    """
     engine = engine_of(execution, model)
     if until is not None:
         corpus, settings = in_random_order(corpus, settings)
@@ -118,7 +124,7 @@ def corpus_run(
             draws=execution.keep_draws,
         )
         try:
-            return _computed(run, model, job, plan, execution, engine, held_against, until)
+            return _computed(run, model, job, plan, execution, engine, held_against, until, sample)
         except WrittenElsewhereError:
             return run.elsewhere()
 
@@ -196,6 +202,7 @@ def _computed(  # noqa: PLR0917
     engine: Engine | None,
     control: Control | None,
     until: Until | None,
+    sample: int,
 ) -> Run:
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
@@ -203,7 +210,7 @@ def _computed(  # noqa: PLR0917
     if finished is not None:
         return finished
     if until is not None:
-        return _stopped_early(run, model, job, plan, meter, execution, engine, control, until)
+        return _stopped_early(run, model, job, plan, meter, execution, engine, control, until, sample)
     if run.own is None:
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     else:
@@ -242,6 +249,7 @@ def _stopped_early(  # noqa: PLR0917
     engine: Engine | None,
     control: Control | None,
     until: Until,
+    sample: int,
 ) -> Run:
     """The run of the first documents that tell what was asked."""
     assert isinstance(job.corpus, DrawnCorpus)
@@ -256,15 +264,19 @@ def _stopped_early(  # noqa: PLR0917
     def tree(results: Results) -> xr.DataTree:
         return label(results, run.manifest, title="headscope atlas")
 
-    stopping = Stopping(until, plan, results, of_control, tree)
-    workers, enough = execution.workers, stopping.enough
+    stopping = Stopping(until, plan, results, of_control, tree, sample=sample)
+    workers, enough, start = execution.workers, stopping.enough, process_time()
     merged = gather(run, model, job, plan, meter, workers=workers, engine=engine, enough=enough)
     last = stopping.looks[-1]
+    if sample:
+        seconds = process_time() - start - stopping.seconds
+        run.manifest["until"] = stopping.record(corpus.draw) | {"seconds": seconds}
+        return Run(xr.DataTree(), run.manifest)
     read = first_shards(model, corpus, plan, job.settings, last.shards)
     run.manifest |= {
         "counts": read.counted(),
         "shards": last.shards,
-        "until": stopping.record(draw=corpus.draw),
+        "until": stopping.record(corpus.draw),
     }
     with holding_at_every_look(last.documents):
         return _finished(run, model, job, read, merged, control)

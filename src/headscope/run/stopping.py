@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from time import process_time
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.claims.control import CONTROL
+from headscope.claims.claim import LEAST_EFFECT, Claim
 from headscope.claims.head_labels import open_labels
 from headscope.claims.length_bands import BANDS
 from headscope.core.confidence import holding_at_every_look, more_documents
@@ -31,7 +33,7 @@ from headscope.run.plan import Plan, make_plan
 from headscope.run.settings import Settings
 
 FEWEST_READ = 20  # ours: documents before the first look; of fewer, no interval is worth a stop
-NARROW = 0.02  # ours: of a label that stays undecided: two points, as the control's one on each side
+NARROW = LEAST_EFFECT  # of a label that stays undecided: what makes no difference elsewhere
 LOOK_TOKENS = 4096  # ours: of a shard, at most
 FAR = 2  # ours: times the corpus; of a width that a first look calls farther off it warns
 NAMED = 3  # of what is open, in words
@@ -80,23 +82,36 @@ class Look:
     """What is known after some shards.
 
     shards, documents, tokens  that were read
-    widths    number -> its widest interval, see `widths`; empty of labels
-    open      names of what is not known: numbers with wider intervals, or labels
-    border    of labels: those that stay undecided, as their intervals are narrow already
+    needed    name of a number, or of an open label -> how many times narrower its widest interval
+              must be: below 1 where it is narrow enough
+    border    labels that stay undecided, as their intervals are narrow already
+    measured  whether anything that was asked has an interval
     """
 
     shards: int
     documents: int
     tokens: int
-    widths: Mapping[str, float] = field(default_factory=dict)
-    open: tuple[str, ...] = ()
+    needed: Mapping[str, float] = field(default_factory=dict)
     border: tuple[str, ...] = ()
     measured: bool = False
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """What is not known yet, the widest first."""
+        names = (name for name, times in self.needed.items() if times >= 1)
+        return tuple(sorted(names, key=lambda name: -self.needed[name]))
 
     @property
     def enough(self) -> bool:
         """Whether all that was asked is known."""
         return self.measured and not self.open
+
+    def tokens_needed(self) -> dict[str, float]:
+        """About how many tokens it takes to know each of them."""
+        return {
+            name: self.tokens * more_documents(times, self.documents)
+            for name, times in self.needed.items()
+        }
 
 
 class Stopping:
@@ -104,8 +119,10 @@ class Stopping:
 
     until    a width, or LABELS
     results  (analyses by name) -> their results
-    control  (results, shards) -> the groups of the run's control
+    control  (shards) -> the groups of the run's control
     tree     (results) -> the labelled tree of a run
+    sample   tokens after which it stops in any case, for a forecast; 0 for a run
+    seconds  of processor time that its looks took
     """
 
     def __init__(
@@ -115,59 +132,58 @@ class Stopping:
         results: Callable[[Mapping[str, Any]], Results],
         control: Callable[[int], Results],
         tree: Callable[[Results], xr.DataTree],
+        *,
+        sample: int = 0,
     ) -> None:
-        self.until, self.plan = until, plan
+        self.until, self.plan, self.sample = until, plan, sample
         self.results, self.control, self.tree = results, control, tree
-        self.looks = list[Look]()
+        self.looks, self.seconds = list[Look](), 0.0
 
     def enough(self, shards: int, merged: Mapping[str, Any]) -> bool:
         """Whether the first shards tell what was asked; `merged` are their sums, by analysis."""
-        read = self.plan.shards[:shards]
+        start, read = process_time(), self.plan.shards[:shards]
         documents, tokens = (sum(getattr(s, n) for s in read) for n in ("documents", "tokens"))
         look = Look(shards, documents, tokens)
         if documents >= FEWEST_READ or shards == len(self.plan.shards):
             with holding_at_every_look(documents):
                 look = self._looked(look, self.results(merged))
-        if not any(one.measured for one in self.looks):
+        if not self.sample and not any(one.measured for one in self.looks):
             self._warn(look)
         self.looks.append(look)
-        return look.enough
-
-    def _warn(self, look: Look) -> None:
-        """Say, from the first look, that a width is out of reach; the run goes on."""
-        if not look.widths or self.until == LABELS:
-            return
-        name = max(look.widths, key=look.widths.__getitem__)
-        needed = tokens_needed(look, name, float(self.until))
-        there = sum(shard.tokens for shard in self.plan.shards)
-        if needed > FAR * there:
-            LOGGER.warning(
-                "after %s tokens the interval of %s is %.2g wide, and --until %g would take about "
-                "%s tokens; the corpus has about %s: all of it is read, unless you stop it",
-                *(f"{look.tokens:,}", name, look.widths[name], self.until),
-                *(f"{needed:,.0f}", f"{there:,}"),
-            )
+        self.seconds += process_time() - start
+        return look.enough or (look.measured and 0 < self.sample <= tokens)
 
     def _looked(self, look: Look, results: Results) -> Look:
         if self.until != LABELS:
-            wide = {
-                f"{group}.{name}": width
+            needed = {
+                f"{group}.{name}": width / float(self.until)
                 for group, result in results.items()
                 if not group.startswith(BANDS)
                 for name, width in widths(result).items()
             }
-            still = sorted((n for n in wide if wide[n] > float(self.until)), key=wide.__getitem__)
-            return self._of(look, widths=wide, open=tuple(still[::-1]), measured=bool(wide))
-        wide_ones, border = open_labels(self.tree(results), narrow=NARROW)
-        if not wide_ones:  # what untrained networks reach is read only once all else is known
-            with_control = {**results, **self.control(look.shards)}
-            wide_ones, border = open_labels(self.tree(with_control), narrow=NARROW)
-        names = [tuple(f"{_head(one)} {one.name}" for one in some) for some in (wide_ones, border)]
-        return self._of(look, open=names[0], border=names[1], measured=True)
+            return replace(look, needed=needed, measured=bool(needed))
+        opened = open_labels(self.tree(results))
+        if not any(map(_is_wide, opened)):  # untrained networks are read once all else is known
+            opened = open_labels(self.tree({**results, **self.control(look.shards)}))
+        wide = {_named(one): _narrower(one, at) for one, at in opened.items() if _is_wide(one)}
+        border = tuple(_named(one) for one in opened if not _is_wide(one))
+        return replace(look, needed=wide, border=border, measured=True)
 
-    @staticmethod
-    def _of(look: Look, **known: Any) -> Look:
-        return Look(look.shards, look.documents, look.tokens, **known)
+    def _warn(self, look: Look) -> None:
+        """Say, from the first look, that a width is out of reach; the run goes on."""
+        if self.until == LABELS or not look.needed:
+            return
+        tokens = look.tokens_needed()
+        name = max(tokens, key=tokens.__getitem__)
+        there = sum(shard.tokens for shard in self.plan.shards)
+        if tokens[name] > FAR * there:
+            LOGGER.warning(
+                "after %s tokens the widest interval of %s is %.2g, and --until %g would take "
+                "about %.2g tokens; the corpus has about %.2g, and all of it is read: stop this "
+                "run, and ask for less, or for fewer --analyses",
+                *(f"{look.tokens:,}", name, look.needed[name] * float(self.until)),
+                *(self.until, tokens[name], there),
+            )
 
     def record(self, draw: Draw) -> dict[str, Any]:
         """What the manifest says of where the run stopped, and why."""
@@ -189,7 +205,8 @@ class Stopping:
             "why": self._why(last, draw),
             "open": list(last.open),
             "border": list(last.border),
-            **({"widest": max(last.widths.values())} if last.widths else {}),
+            "needed": dict(last.needed),
+            "tokens_needed": last.tokens_needed() if self.sample else {},
         }
 
     def _why(self, last: Look, draw: Draw) -> str:
@@ -197,22 +214,17 @@ class Stopping:
         if not last.measured:
             return f"{every} was read, as nothing that was asked has an interval"
         if self.until == LABELS:
-            border = f"; at the border, within a point: {_some(last.border)}" * bool(last.border)
+            border = f"; {_some(last.border)} lie at the border, within {NARROW:g}" * bool(last.border)
             if last.open:
                 return f"{every} was read, and not decided are {_some(last.open)}{border}"
             return f"every label is decided{border}"
         if last.open:
             return f"{every} was read, and wider than {self.until:g} are {_some(last.open)}"
-        name = max(last.widths, key=last.widths.__getitem__)
+        name = max(last.needed, key=last.needed.__getitem__)
         return (
-            f"all intervals of {len(last.widths)} numbers are narrower than {self.until:g}; the "
-            f"widest: {last.widths[name]:.2g} ({name})"
+            f"all intervals of {len(last.needed)} numbers are narrower than {self.until:g}; the "
+            f"widest: {last.needed[name] * float(self.until):.2g} ({name})"
         )
-
-
-def tokens_needed(look: Look, name: str, width: float) -> float:
-    """About how many tokens it takes until the interval of a number is as narrow as this."""
-    return look.tokens * more_documents(look.widths[name] / width, look.documents)
 
 
 def widths(result: xr.Dataset) -> dict[str, float]:
@@ -236,8 +248,20 @@ def widths(result: xr.Dataset) -> dict[str, float]:
     return out
 
 
-def _head(claim: Any) -> str:
-    return f"L{claim.layer + 1}H{claim.head + 1}"
+def _is_wide(claim: Claim) -> bool:
+    return claim.high - claim.low > NARROW
+
+
+def _narrower(claim: Claim, threshold: float) -> float:
+    """How many times narrower its interval must be, to lie beside the threshold or be NARROW."""
+    above = claim.value > threshold
+    reach = claim.value - claim.low if above else claim.high - claim.value
+    beside = reach / max(abs(claim.value - threshold), 1e-9)
+    return max(1.0, min(beside, (claim.high - claim.low) / NARROW))
+
+
+def _named(claim: Claim) -> str:
+    return f"L{claim.layer + 1}H{claim.head + 1} {claim.name}"
 
 
 def _some(names: tuple[str, ...]) -> str:
