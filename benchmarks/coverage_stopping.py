@@ -30,8 +30,8 @@ KINDS = ("share", "mean", "ratio")
 def stopping_table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[str]:
     """Lines of Markdown: coverage where reading ends, lowest and median over cells."""
     yield (
-        "| number | corpus | width | cells | lowest | median | lowest without | lowest at all looks "
-        "| documents read |"
+        "| number | corpus | width | cells | lowest | median | lowest without "
+        "| lowest at all looks | documents read |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
     for kind, where in dict.fromkeys((cell.kind, cell.where) for cell in cells):
@@ -63,7 +63,9 @@ def _looked(cell: Cell, *, draws: int, seed: int, every: bool) -> tuple[Float64,
     for documents in LOOKS:
         groups = np.arange(documents) if documents <= REPLICATES else of_group[:documents]
         member = groups[:, None] == np.arange(min(documents, REPLICATES))  # [document, group]
-        above, below = (_left_out(part[at[:, :documents]] @ member) for part in (cell.above, cell.below))
+        above, below = (
+            _left_out(part[at[:, :documents]] @ member) for part in (cell.above, cell.below)
+        )
         with holding_at_every_look(documents) if every else nullcontext():
             parts = _interval(cell.kind, ratio(above, below), below)
         there = np.isfinite(parts.low)

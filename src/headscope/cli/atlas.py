@@ -55,9 +55,7 @@ def atlas_command(options: _AtlasOptions) -> None:
         options,
         lines=_measured(run, progress, notes),
         summary=lambda run: {
-            key: run.manifest[key]
-            for key in ("analyses", "shards", "until")
-            if key in run.manifest
+            key: run.manifest[key] for key in ("analyses", "shards", "until") if key in run.manifest
         },
     )
 

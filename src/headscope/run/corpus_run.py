@@ -210,7 +210,9 @@ def _computed(  # noqa: PLR0917
     if finished is not None:
         return finished
     if until is not None:
-        return _stopped_early(run, model, job, plan, meter, execution, engine, control, until, sample)
+        return _stopped_early(
+            run, model, job, plan, meter, execution, engine, control, until, sample
+        )
     if run.own is None:
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     else:

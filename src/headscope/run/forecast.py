@@ -93,7 +93,7 @@ class Forecast:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, for programs; None for what is not known."""
-        total = self.total if self.total == self.total else None  # noqa: PLR0124  NaN
+        total = self.total if self.total == self.total else None
         return vars(self) | {
             "total": total,
             "reachable": self.reachable,

@@ -59,6 +59,6 @@ def looks(shards: int) -> list[int]:
     """After how many shards a run that may stop early looks: 1, 2, 3, 4, 6, 8, 12, … and all."""
     every, at = list[int](), 1
     while at < shards:
-        every += [at, 3 * at // 2] if 1 < at and 3 * at // 2 < shards else [at]
+        every += [at, 3 * at // 2] if at > 1 and 3 * at // 2 < shards else [at]
         at *= 2
     return [*every, shards]

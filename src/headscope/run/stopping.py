@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.claims.control import CONTROL
 from headscope.claims.claim import LEAST_EFFECT, Claim
 from headscope.claims.head_labels import open_labels
 from headscope.claims.length_bands import BANDS
@@ -26,10 +25,11 @@ from headscope.core.progress import LOGGER
 from headscope.core.results import LIMITS, estimates
 from headscope.corpus import Corpus
 from headscope.corpus.drawn import Draw, DrawnCorpus
-from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.run.atlas import LABELS
+from headscope.run.merge_tree import looks
 from headscope.run.plan import Plan, make_plan
+from headscope.run.readings import CorpusReading
 from headscope.run.settings import Settings
 
 FEWEST_READ = 20  # ours: documents before the first look; of fewer, no interval is worth a stop
@@ -53,14 +53,7 @@ def for_looks(model: Model, corpus: DrawnCorpus, plan: Plan, settings: Settings)
 
     Inputs that are shown are of the first shard, as later ones may not be read. Where only some
     partitions were drawn, each is one group: documents of one may be alike.
-
-    raises  InputError for inputs of several kinds, of which the first documents may lack one
     """
-    if len(plan.readings) > 1:
-        raise InputError(
-            f"found inputs of {len(plan.readings)} kinds ({', '.join(plan.readings)}) and --until; "
-            "wanted one kind: read each corpus in a run of its own"
-        )
     first = first_shards(model, corpus, plan, settings, 1).readings
     shown = {
         kind: replace(reading, stored_inputs=first[kind].stored_inputs)
@@ -74,7 +67,10 @@ def first_shards(
 ) -> Plan:
     """The plan of the first shards of a plan: what a run that stopped there has read."""
     documents = sum(shard.documents for shard in plan.shards[:shards])
-    return make_plan(model, corpus, replace(settings, limit=documents))
+    first = make_plan(model, corpus, replace(settings, limit=documents))
+    nothing = CorpusReading.new(len(plan.token_counts), seed=settings.seed)
+    readings = {kind: first.readings.get(kind, nothing) for kind in plan.readings}
+    return replace(first, readings=readings, whole=plan)
 
 
 @dataclass(frozen=True)
@@ -85,6 +81,7 @@ class Look:
     needed    name of a number, or of an open label -> how many times narrower its widest interval
               must be: below 1 where it is narrow enough
     border    labels that stay undecided, as their intervals are narrow already
+    missing   groups of results none of which has an interval yet
     measured  whether anything that was asked has an interval
     """
 
@@ -93,13 +90,14 @@ class Look:
     tokens: int
     needed: Mapping[str, float] = field(default_factory=dict)
     border: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     measured: bool = False
 
     @property
     def open(self) -> tuple[str, ...]:
         """What is not known yet, the widest first."""
         names = (name for name, times in self.needed.items() if times >= 1)
-        return tuple(sorted(names, key=lambda name: -self.needed[name]))
+        return (*self.missing, *sorted(names, key=lambda name: -self.needed[name]))
 
     @property
     def enough(self) -> bool:
@@ -154,20 +152,26 @@ class Stopping:
         return look.enough or (look.measured and 0 < self.sample <= tokens)
 
     def _looked(self, look: Look, results: Results) -> Look:
-        if self.until != LABELS:
-            needed = {
-                f"{group}.{name}": width / float(self.until)
-                for group, result in results.items()
-                if not group.startswith(BANDS)
-                for name, width in widths(result).items()
-            }
-            return replace(look, needed=needed, measured=bool(needed))
+        wide = {
+            name: widths(result) for name, result in results.items() if not name.startswith(BANDS)
+        }
+        missing = tuple(n for n, some in wide.items() if not some and with_intervals(results[n]))
+        measured = any(wide.values())
+        if self.until != LABELS or missing:
+            needed = {f"{n}.{v}": w for n, some in wide.items() for v, w in some.items()}
+            times = 1 / NARROW if self.until == LABELS else 1 / float(self.until)
+            return replace(
+                look,
+                needed={name: times * width for name, width in needed.items()},
+                missing=missing,
+                measured=measured,
+            )
         opened = open_labels(self.tree(results))
         if not any(map(_is_wide, opened)):  # untrained networks are read once all else is known
             opened = open_labels(self.tree({**results, **self.control(look.shards)}))
-        wide = {_named(one): _narrower(one, at) for one, at in opened.items() if _is_wide(one)}
+        needed = {_named(one): _narrower(one, at) for one, at in opened.items() if _is_wide(one)}
         border = tuple(_named(one) for one in opened if not _is_wide(one))
-        return replace(look, needed=wide, border=border, measured=True)
+        return replace(look, needed=needed, border=border, measured=measured)
 
     def _warn(self, look: Look) -> None:
         """Say, from the first look, that a width is out of reach; the run goes on."""
@@ -200,7 +204,7 @@ class Stopping:
             "tokens": last.tokens,
             "of_tokens": round(tokens * of / documents),
             "estimated": not draw.whole,
-            "looks": len(self.looks),
+            "looks": 1 + looks(len(self.plan.shards)).index(last.shards),
             "known": last.enough,
             "why": self._why(last, draw),
             "open": list(last.open),
@@ -214,7 +218,9 @@ class Stopping:
         if not last.measured:
             return f"{every} was read, as nothing that was asked has an interval"
         if self.until == LABELS:
-            border = f"; {_some(last.border)} lie at the border, within {NARROW:g}" * bool(last.border)
+            border = f"; {_some(last.border)} lie at the border, within {NARROW:g}" * bool(
+                last.border
+            )
             if last.open:
                 return f"{every} was read, and not decided are {_some(last.open)}{border}"
             return f"every label is decided{border}"
@@ -236,16 +242,23 @@ def widths(result: xr.Dataset) -> dict[str, float]:
     without one, such as of rare relations.
     """
     out = dict[str, float]()
-    for name in estimates(result):
-        ends = [result.get(name + end) for end in LIMITS]
-        if any(end is None or "interval_over" in end.attrs for end in ends):
-            continue
-        width = ends[1].values - ends[0].values  # type: ignore[union-attr]
+    for name in with_intervals(result):
+        width = result[f"{name}_ci_high"].values - result[f"{name}_ci_low"].values
         if np.isfinite(width).any():
             share = result[name].attrs.get("units") in ("1", "probability")
             scale = max(float(np.nanmax(np.abs(result[name].values))), 1.0 if share else 0.0)
             out[name] = float(np.nanmax(width)) / scale if scale else 0.0
     return out
+
+
+def with_intervals(result: xr.Dataset) -> list[str]:
+    """The numbers of a group that may have an interval over documents."""
+    return [
+        name
+        for name in estimates(result)
+        if all(name + end in result for end in LIMITS)
+        and "interval_over" not in result[name + LIMITS[0]].attrs
+    ]
 
 
 def _is_wide(claim: Claim) -> bool:
