@@ -1,6 +1,6 @@
 """Does an interval hold the true value where a run stops because it is narrow (`--until`)?
 
-A corpus of which every document is known is read in random order. After 20, 30, 40, 60, … documents
+A corpus of which every document is known is read in random order. After 30, 45, 60, 90, … documents
 its interval is looked at, by the functions that a run uses and in as many groups, and reading ends
 when it is narrower than a width. Beside how many hold the true value there stands how many would
 without `holding_at_every_look`, and how many hold at all looks together, whatever ends the reading.

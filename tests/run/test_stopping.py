@@ -56,7 +56,7 @@ def early(tiny, tmp_path_factory):
 
 def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
     until, counts = early.manifest["until"], early.manifest["counts"]
-    assert 20 <= until["documents"] < until["of_documents"] == 160
+    assert 30 <= until["documents"] < until["of_documents"] == 160
     assert until["known"]
     assert 0 < max(until["needed"].values()) < 1
     assert until["why"].startswith("all intervals of ")
@@ -146,7 +146,7 @@ def test_what_is_no_width_is_refused(tiny, until):
 
 
 def test_a_question_waits_for_the_documents_that_it_reads(tiny):
-    """Of sixty texts and a treebank of fourteen documents, the first twenty have few sentences."""
+    """Of sixty texts and a treebank of fourteen documents, the first thirty have few sentences."""
     corpus = hs.corpus.Concatenation([hs.corpus_of(texts(60)), hs.demo_corpus()])
     how = HOW | {"analyses": ["surface", "dependency"], "shard_tokens": 400, "until": 0.9}
     run = hs.atlas(tiny, corpus, limit=66, **how)
@@ -193,3 +193,30 @@ def test_labels_end_a_run_once_each_is_decided(tiny):
         still_open = open_labels(run.tree)
     assert all(one.high - one.low <= NARROW for one in still_open)
     assert len(still_open) == len(until["border"])
+
+
+# --- before a run -----------------------------------------------------------------------------
+
+
+def test_a_forecast_says_how_much_it_takes_and_a_run_agrees(tiny, monkeypatch):
+    """From 60 of 160 documents; the run stops at the first look behind it, or the one before."""
+    monkeypatch.setattr("headscope.run.forecast.SAMPLE", 900)
+    how = {"analyses": ["surface"], "shard_tokens": 150, "execution": STOCK["execution"]}
+    result = hs.forecast(tiny, texts(), until=0.2, **how)
+    assert 900 <= result.tokens < result.total < result.of_tokens == 2474
+    assert result.reachable
+    assert result.core_hours == pytest.approx(result.total * result.seconds / 3600)
+    run = hs.atlas(tiny, texts(), **HOW | {"until": 0.2})
+    assert result.total / 1.5 < run.manifest["until"]["tokens"] < 1.5 * result.total
+    assert "2,474 tokens" in "\n".join(result.lines())
+
+
+def test_a_forecast_of_what_is_out_of_reach_says_so(tiny):
+    how = {"analyses": ["surface"], "shard_tokens": 150, "execution": STOCK["execution"]}
+    result = hs.forecast(tiny, texts(30), until=0.001, **how)
+    assert not result.reachable
+    assert "is out of reach: it takes about" in "\n".join(result.lines())
+    few = hs.forecast(tiny, texts(4), until=0.1, **how)
+    assert np.isnan(few.total)
+    assert few.as_dict()["total"] is None
+    assert "nothing that was asked has an interval" in "\n".join(few.lines())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headscope.corpus import CorpusLike
     from headscope.model.model import Model
 
-SAMPLE = 16_384  # ours: tokens; with fewer than 20 documents among them more are read
+SAMPLE = 16_384  # ours: tokens; with fewer than 30 documents among them more are read
 SHOWN = 12  # numbers or labels, those that take most
 
 

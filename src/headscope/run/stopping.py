@@ -32,7 +32,7 @@ from headscope.run.plan import Plan, make_plan
 from headscope.run.readings import CorpusReading
 from headscope.run.settings import Settings
 
-FEWEST_READ = 20  # ours: documents before the first look; of fewer, no interval is worth a stop
+FEWEST_READ = 30  # ours: documents before the first look: of 20, rare events are seen too seldom
 NARROW = LEAST_EFFECT  # of a label that stays undecided: what makes no difference elsewhere
 LOOK_TOKENS = 4096  # ours: of a shard, at most
 FAR = 2  # ours: times the corpus; of a width that a first look calls farther off it warns
