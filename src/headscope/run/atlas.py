@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
 from headscope.errors import InputError
 from headscope.model.request import Stack, model_place, refuse_length
-from headscope.run.execution import Execution, control_option, run_option
+from headscope.run.execution import (
+    Execution,
+    checked_until,
+    control_option,
+    run_option,
+    until_option,
+)
 from headscope.run.processes import taking_part
 from headscope.run.settings import CorpusSettings, Settings
 from headscope.tasks.task_request import Loading, loaded, stack_option
@@ -28,9 +33,6 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-LABELS = "labels"
-
-
 class CorpusRequest(Loading, CorpusSettings):
     """What every run of analyses over a corpus takes, whichever models read it."""
 
@@ -39,31 +41,6 @@ class CorpusRequest(Loading, CorpusSettings):
     before_loading: Callable[[Corpus], object] = keyword(
         "Called with the corpus when the request is known to be right.", lambda corpus: None
     )
-
-
-def read_until(text: str) -> float | str:
-    """`0.02` as a number, `labels` as it is; InputError for anything else."""
-    try:
-        return checked_until(text if text == LABELS else float(text))
-    except ValueError:
-        return checked_until(text)
-
-
-def checked_until(until: Any) -> float | str:
-    """A width, or `labels`; InputError for anything else."""
-    number = isinstance(until, Real) and not isinstance(until, bool)
-    if until == LABELS or (number and 0 < until < 1):
-        return until if until == LABELS else float(until)
-    raise InputError(
-        f"--until is {until!r}; wanted a width between 0 and 1, such as 0.02 for intervals of two "
-        "points (±1), or `labels`"
-    )
-
-
-def until_option(text: str, **how: Any) -> Any:
-    """The field of `--until`."""
-    place = {"heading": "What to read", "before": "limit", "metavar": "WIDTH|labels"}
-    return option(text, reads=read_until, **place | how)
 
 
 class AtlasRequest(CorpusRequest, kw_only=False):

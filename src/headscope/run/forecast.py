@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.core.options import argument, required, takes
 from headscope.model.request import Stack, model_place
-from headscope.run.atlas import CorpusRequest, checked_corpus, checked_until, until_option
-from headscope.run.execution import Execution
+from headscope.run.atlas import CorpusRequest, checked_corpus
+from headscope.run.execution import LABELS, Execution, checked_until, until_option
 from headscope.run.settings import Settings
 from headscope.tasks.task_request import Loading, loaded, stack_option
 
@@ -115,7 +115,7 @@ class ForecastRequest(CorpusRequest, kw_only=False):
     until: float | str = until_option(
         "How much must be read until every interval is narrower than this, or, by default, until "
         "every label is decided: labels.",
-        default="labels",
+        default=LABELS,
     )
 
     def __post_init__(self) -> None:

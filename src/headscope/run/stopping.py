@@ -26,7 +26,7 @@ from headscope.core.results import LIMITS, estimates
 from headscope.corpus import Corpus
 from headscope.corpus.drawn import Draw, DrawnCorpus
 from headscope.model.model import Model
-from headscope.run.atlas import LABELS
+from headscope.run.execution import LABELS
 from headscope.run.merge_tree import looks
 from headscope.run.plan import Plan, make_plan
 from headscope.run.readings import CorpusReading
