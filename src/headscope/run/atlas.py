@@ -104,6 +104,7 @@ def atlas(request: AtlasRequest) -> Run:
         read_ranks(Path(request.frequency), 1)
     request.before_loading(corpus)
     from headscope.run.corpus_run import corpus_run
+    from headscope.run.stopping import Goal
 
     with taking_part(Path(request.output or "."), execution.shard) as own:
         return corpus_run(
@@ -115,7 +116,7 @@ def atlas(request: AtlasRequest) -> Run:
             frequency=request.frequency,
             control=request.control,
             own=own,
-            until=request.until,
+            goal=None if request.until is None else Goal(request.until),
         )
 
 

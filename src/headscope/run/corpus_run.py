@@ -44,11 +44,10 @@ from headscope.run.settings import Settings
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.shared_plan import shared_plan
 from headscope.run.stopping import (
+    Goal,
     Results,
     Stopping,
-    Until,
     first_shards,
-    for_looks,
     in_random_order,
 )
 from headscope.run.store import Run, RunFolder
@@ -66,32 +65,21 @@ def corpus_run(
     frequency: str | Path | None,
     control: str | Path | None,
     own: TakingPart | None,
-    until: Until | None = None,
-    sample: int = 0,
+    goal: Goal | None = None,
 ) -> Run:
-    """The run of a request of `atlas` that is known to be right.
-
-    until   where it stops
-    sample  tokens after which it stops in any case, and has no results: for a forecast
-    """
+    """The run of a request of `atlas` that is known to be right; `goal` may stop it early."""
     engine = engine_of(execution, model)
-    if until is not None:
+    if goal is not None:
         corpus, settings = in_random_order(corpus, settings)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = (
-        make_plan(model, corpus, settings, workers=execution.workers)
-        if own is None
-        else shared_plan(model, corpus, settings, own)
-    )
-    if until is not None:
-        plan = for_looks(model, corpus, plan, settings)
+    plan = _planned(model, corpus, settings, execution, own)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     ranks = frequency_ranks(plan, frequency, model)
     scope = scope_of(model, plan, settings, ranks)
     spec = spec_of(model, plan, settings, names, frequency)
     spec |= {} if held_against is None else {"control": dict(held_against.spec)}
-    spec |= {} if until is None else {"until": until}
+    spec |= {} if goal is None else {"until": goal.until}
 
     def manifest() -> Manifest:
         return new_manifest(
@@ -124,9 +112,23 @@ def corpus_run(
             draws=execution.keep_draws,
         )
         try:
-            return _computed(run, model, job, plan, execution, engine, held_against, until, sample)
+            return _computed(run, model, job, plan, execution, engine, held_against, goal)
         except WrittenElsewhereError:
             return run.elsewhere()
+
+
+def _planned(
+    model: Model,
+    corpus: Corpus,
+    settings: Settings,
+    execution: Execution,
+    own: TakingPart | None,
+) -> Plan:
+    if isinstance(corpus, DrawnCorpus):
+        return for_looks(model, corpus, settings)
+    if own is not None:
+        return shared_plan(model, corpus, settings, own)
+    return make_plan(model, corpus, settings, workers=execution.workers)
 
 
 def _job(
@@ -201,18 +203,15 @@ def _computed(  # noqa: PLR0917
     execution: Execution,
     engine: Engine | None,
     control: Control | None,
-    until: Until | None,
-    sample: int,
+    goal: Goal | None,
 ) -> Run:
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
     meter.advance(len(run.done) if finished is None else meter.total)
     if finished is not None:
         return finished
-    if until is not None:
-        return _stopped_early(
-            run, model, job, plan, meter, execution, engine, control, until, sample
-        )
+    if goal is not None:
+        return _stopped_early(run, model, job, plan, meter, execution, engine, control, goal)
     if run.own is None:
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     else:
@@ -250,8 +249,7 @@ def _stopped_early(  # noqa: PLR0917
     execution: Execution,
     engine: Engine | None,
     control: Control | None,
-    until: Until,
-    sample: int,
+    goal: Goal,
 ) -> Run:
     """The run of the first documents that tell what was asked."""
     assert isinstance(job.corpus, DrawnCorpus)
@@ -266,11 +264,11 @@ def _stopped_early(  # noqa: PLR0917
     def tree(results: Results) -> xr.DataTree:
         return label(results, run.manifest, title="headscope atlas")
 
-    stopping = Stopping(until, plan, results, of_control, tree, sample=sample)
+    stopping = Stopping(goal, plan, results, of_control, tree)
     workers, enough, start = execution.workers, stopping.enough, process_time()
     merged = gather(run, model, job, plan, meter, workers=workers, engine=engine, enough=enough)
     last = stopping.looks[-1]
-    if sample:
+    if goal.sample:
         seconds = process_time() - start - stopping.seconds
         run.manifest["until"] = stopping.record(corpus.draw) | {"seconds": seconds}
         return Run(xr.DataTree(), run.manifest)

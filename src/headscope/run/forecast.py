@@ -133,6 +133,7 @@ def forecast(request: ForecastRequest) -> Forecast:
     corpus = checked_corpus(request, request.corpus)
     request.before_loading(corpus)
     from headscope.run.corpus_run import corpus_run
+    from headscope.run.stopping import Goal
 
     run = corpus_run(
         loaded(request.model, Loading.of(request), request.stack),
@@ -143,8 +144,7 @@ def forecast(request: ForecastRequest) -> Forecast:
         frequency=None,
         control=None,
         own=None,
-        until=request.until,
-        sample=SAMPLE,
+        goal=Goal(request.until, SAMPLE),
     )
     until = run.manifest["until"]
     names = ("documents", "tokens", "of_tokens", "estimated", "why")

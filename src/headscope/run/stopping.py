@@ -41,6 +41,18 @@ Until = float | str
 Results = Mapping[str, xr.Dataset]
 
 
+@dataclass(frozen=True)
+class Goal:
+    """Where a run stops.
+
+    until   a width, or LABELS
+    sample  tokens after which it stops in any case, without results: for a forecast; 0 for a run
+    """
+
+    until: Until
+    sample: int = 0
+
+
 def in_random_order(corpus: Corpus, settings: Settings) -> tuple[DrawnCorpus, Settings]:
     """The corpus as it is drawn, and the settings of a run over it: with smaller shards."""
     drawn = DrawnCorpus(corpus, seed=settings.seed, limit=settings.limit)
@@ -48,12 +60,13 @@ def in_random_order(corpus: Corpus, settings: Settings) -> tuple[DrawnCorpus, Se
     return drawn, replace(settings, limit=None, shard_tokens=tokens)
 
 
-def for_looks(model: Model, corpus: DrawnCorpus, plan: Plan, settings: Settings) -> Plan:
+def for_looks(model: Model, corpus: DrawnCorpus, settings: Settings) -> Plan:
     """The plan of a run that may stop early.
 
     Inputs that are shown are of the first shard, as later ones may not be read. Where only some
     partitions were drawn, each is one group: documents of one may be alike.
     """
+    plan = make_plan(model, corpus, settings)
     first = first_shards(model, corpus, plan, settings, 1).readings
     shown = {
         kind: replace(reading, stored_inputs=first[kind].stored_inputs)
@@ -115,25 +128,21 @@ class Look:
 class Stopping:
     """Looks at the sums of a run, and says when they are enough.
 
-    until    a width, or LABELS
     results  (analyses by name) -> their results
     control  (shards) -> the groups of the run's control
     tree     (results) -> the labelled tree of a run
-    sample   tokens after which it stops in any case, for a forecast; 0 for a run
     seconds  of processor time that its looks took
     """
 
     def __init__(
         self,
-        until: Until,
+        goal: Goal,
         plan: Plan,
         results: Callable[[Mapping[str, Any]], Results],
         control: Callable[[int], Results],
         tree: Callable[[Results], xr.DataTree],
-        *,
-        sample: int = 0,
     ) -> None:
-        self.until, self.plan, self.sample = until, plan, sample
+        self.until, self.sample, self.plan = goal.until, goal.sample, plan
         self.results, self.control, self.tree = results, control, tree
         self.looks, self.seconds = list[Look](), 0.0
 
