@@ -48,6 +48,7 @@ from headscope.run.stopping import (
     Results,
     Stopping,
     first_shards,
+    for_looks,
     in_random_order,
 )
 from headscope.run.store import Run, RunFolder
