@@ -58,8 +58,9 @@ def boundary(documents: float, *, tuned: float = TUNED) -> float:
 
 
 def more_documents(narrower: float, documents: float) -> float:
-    """How many times as many documents make an interval so many times as narrow.
+    """By which factor documents must grow until an interval is narrower by a factor.
 
+    narrower   how many times narrower
     documents  of which the interval is; its errors fall with their root, the boundary rises slowly
     """
     more = narrower**2

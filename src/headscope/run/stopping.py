@@ -114,7 +114,7 @@ class Look:
 
     @property
     def enough(self) -> bool:
-        """Whether all that was asked is known."""
+        """Whether there is no more to know."""
         return self.measured and not self.open
 
     def tokens_needed(self) -> dict[str, float]:
