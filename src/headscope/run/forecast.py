@@ -60,7 +60,7 @@ class Forecast:
 
     @property
     def core_hours(self) -> float:
-        """Of such a processor, for what will be read of this corpus."""
+        """Processor time for what will be read of this corpus, in hours of one core."""
         read = self.total if self.reachable else self.of_tokens
         return read * self.seconds / 3600
 
