@@ -33,7 +33,7 @@ WORDS = (
     "house",
 )
 STOCK = {"execution": hs.Execution(linears="stock", threads=1), "control": "none"}
-HOW = {"analyses": ["surface"], "shard_tokens": 150, "until": 0.3, **STOCK}
+HOW = {"analyses": ["surface"], "shard_tokens": 150, "until": 0.2, **STOCK}
 
 
 def texts(count=160):
@@ -63,7 +63,7 @@ def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
     assert counts["documents"] == until["documents"] == early.tree.attrs["documents"]
     assert counts["tokens"] == until["tokens"] < until["of_tokens"]
     for name in early:
-        assert max(widths(early[name]).values()) < 0.3
+        assert max(widths(early[name]).values()) < 0.2
 
 
 def test_its_numbers_are_those_of_the_documents_that_it_read(tiny, early):
@@ -88,11 +88,11 @@ def test_killed_and_continued_with_any_number_of_workers_it_is_the_same(
     tiny_place, early, tmp_path, workers
 ):
     place, name = str(tiny_place), __name__
-    code = f"import {name} as tests; tests.run_by_workers({place!r}, {workers}, killed_at=3)"
+    code = f"import {name} as tests; tests.run_by_workers({place!r}, {workers}, killed_at=9)"
     with forked(cwd=tmp_path, code=code) as process:
         process.communicate()
         assert process.returncode == -signal.SIGKILL
-    assert len(shard_files(tmp_path / "run")) >= 3
+    assert shard_files(tmp_path / "run")
     called_apart(run_by_workers, place, workers, cwd=tmp_path)
     assert (tmp_path / "run" / "atlas.nc").read_bytes() == bits(early)
 
@@ -108,7 +108,7 @@ def run_by_workers(place, workers, killed_at=None):
     hs.atlas(hs.load(place), texts(), output="run", **HOW | {"execution": execution})
 
 
-@pytest.mark.parametrize("moment", [1, 3, 5])
+@pytest.mark.parametrize("moment", [1, 5, 10])
 def test_stopped_and_continued_it_is_the_same(tiny, early, tmp_path, moment):
     def interrupt(done, _total):
         if done == moment:
