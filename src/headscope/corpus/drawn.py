@@ -32,7 +32,8 @@ class Draw:
     of         documents in the partitions that were drawn
     whole      whether all documents of the corpus are among `documents`
     share      of the corpus, by size, in the partitions that were drawn
-    partition  id of each document -> its partition; empty where all partitions were drawn
+    partition  id of each document -> which of the drawn partitions it is from, counted from 0;
+               empty where all partitions were drawn
     """
 
     documents: tuple[Document, ...]
@@ -83,7 +84,7 @@ class DrawnCorpus:
             of=count,
             whole=not few and len(ordered) == count,
             share=read / size,
-            partition={document.id: at for at, document in ordered} if few else {},
+            partition={one.id: places.index(at) for at, one in ordered} if few else {},
         )
 
 
