@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import flag
 from headscope.run.execution import Linears, Threads
 from headscope.run.forecast import ForecastRequest, forecast
+
+if TYPE_CHECKING:
+    from headscope.corpus import Corpus
 
 
 class _PlanOptions(Linears, Threads, ForecastRequest):
@@ -27,14 +32,17 @@ def plan_command(options: _PlanOptions) -> None:
     headscope plan demo --text wiki.txt --until labels
     headscope plan bert-base-uncased --text wiki.txt --until 0.02 --analyses surface,entropy
     """
+
+    def annotated(corpus: Corpus) -> None:
+        for note in annotate(corpus, quiet=options.quiet):
+            complain(note)
+
     with ProgressBar(quiet=options.quiet) as progress:
         request = ForecastRequest.of(
             options,
             corpus=shared.read_corpus(options.corpus, limit=options.limit),
             execution=shared.execution_of(progress, options),
-            before_loading=lambda corpus: [
-                complain(note) for note in annotate(corpus, quiet=options.quiet)
-            ],
+            before_loading=annotated,
         )
         result = forecast(**vars(request))
     tell(result.lines(), result.as_dict() if options.as_json else None)

@@ -7,7 +7,7 @@ three give the same bits.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -214,7 +214,7 @@ def _computed(  # noqa: PLR0917
     keep: Keep,
     advance: Advance,
     engine: Engine | None,
-) -> Iterator[Shard]:
+) -> Generator[Shard, None, None]:
     if engine is not None:
         if model.load_options is None:
             raise InputError(
