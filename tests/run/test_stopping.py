@@ -180,6 +180,7 @@ def test_a_label_is_open_while_its_interval_holds_the_threshold(early):
         return {(one.layer, one.head): least for one, least in some.items()}
 
     assert opened(0.45, 0.55) == opened(0.4, 0.5001) == {(1, 2): 0.5}
+    assert opened(0.1, 0.9) == {(1, 2): 0.5}  # no more than usual, surely
     assert opened(0.5001, 0.65) == opened(0.3, 0.5) == {}
 
 
