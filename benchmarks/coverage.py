@@ -1,6 +1,7 @@
 """How often does a 95 % interval hold the true value?
 
 python -m benchmarks.coverage TREEBANK.conllu … [--tuned CHECKPOINT] [--only KIND] [--draws N]
+    [--stopping]
 
 A corpus of which every document is known is the truth. From it documents are drawn, with
 replacement, 5 to 100 at a time; each draw gives an interval, by the very function that a run uses,
@@ -42,6 +43,7 @@ from benchmarks.coverage_documents import (
     chosen_heads,
     frequency_and_norms,
 )
+from benchmarks.coverage_stopping import stopping_table
 from headscope.core.accumulators import Float64, correlation, ratio
 from headscope.core.intervals import (
     ANY,
@@ -296,6 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", help="kind of number: share, mean, paired, …")
     parser.add_argument("--draws", type=int, default=1000, help="of documents, for each cell")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stopping", action="store_true", help="where a run stops early instead")
     given = parser.parse_args(arguments)
     cells = list[Cell | Whole](made_cells(given.seed))
     for kinds, of_files in SOURCES.items():
@@ -304,7 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.treebank and given.tuned and given.only in (None, *PAIRED):
         cells += paired_cells(given.tuned, given.treebank)
     cells = [cell for cell in cells if given.only in (None, cell.kind)]
-    for line in table(cells, draws=given.draws, seed=given.seed):
+    lines = stopping_table if given.stopping else table
+    for line in lines(cells, draws=given.draws, seed=given.seed):
         print(line, flush=True)
 
 

@@ -365,7 +365,7 @@ def simulate(
             (processes.TakingPart, "_beat", lambda _: None),
             (processes.TakingPart, "claim", clock.timing("lease", processes.TakingPart.claim)),
             (processes.TakingPart, "release", clock.timing("lease", processes.TakingPart.release)),
-            (gather_together.OnDisk, "keep", clock.timing("merge", gather_together.OnDisk.keep)),
+            (gather_together.Merging, "keep", clock.timing("merge", gather_together.Merging.keep)),
             (gather_together, "Computer", lambda *_: None),
             (gather_together, "shard_sums", compute),
             (shared_parts, "time", SimpleNamespace(monotonic=clock.time, sleep=clock.sleep)),

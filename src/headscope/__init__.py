@@ -41,6 +41,7 @@ _WHERE = {
     "evolve": "headscope.experiments.evolution.evolve",
     "explain": "headscope.analyses.explained.rules_as_data",
     "export_site": "headscope.report.site",
+    "forecast": "headscope.run.forecast",
     "flow": "headscope.analyses.flow.measure_one_text",
     "importance": "headscope.experiments.importance.importance",
     "load": "headscope.model.model",

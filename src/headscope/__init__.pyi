@@ -37,6 +37,7 @@ from headscope.report.run_facts import run_summary as run_summary
 from headscope.report.site import export_site as export_site
 from headscope.run.atlas import atlas as atlas
 from headscope.run.execution import Execution as Execution
+from headscope.run.forecast import forecast as forecast
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from headscope.claims.claim import Claim, rank
+from headscope.claims.claim import LEAST_DEPARTURE, Claim, rank
 from headscope.claims.control import controls, is_fresh
 from headscope.claims.length_bands import bands, place_of, where_it_holds
 from headscope.claims.plan import LabelRule
 from headscope.claims.question import questions, rules_of
-from headscope.claims.reading import claims_of, parts_of
+from headscope.claims.reading import EVERY, claims_of, parts_of
 from headscope.core.accumulators import Bools
 from headscope.core.results import derived, shape
 from headscope.core.wording import percent
@@ -104,6 +104,22 @@ def _of_control(tree: xr.DataTree) -> dict[tuple[str, str], float]:
             if not (fresh and 2 * passing > math.prod(shape(network))):
                 most[said] = max(most.get(said, -math.inf), *of_heads)
     return most
+
+
+def open_labels(tree: xr.DataTree) -> dict[Claim, float]:
+    """Claims whose intervals do not tell whether they are labels, each with the threshold that its
+    interval contains: the rule's, its reference where the rule has none, or what the control
+    reaches.
+    """
+    rules, of_control = label_rules(), _of_control(tree)
+
+    def threshold(claim: Claim) -> float:
+        least = rules[claim.kind].least or claim.reference
+        control = of_control.get((claim.kind, claim.name), -math.inf)
+        return max(least, control + LEAST_DEPARTURE)
+
+    every = {claim: threshold(claim) for claim in _made(tree, EVERY)}
+    return {claim: at for claim, at in every.items() if claim.low <= at < claim.high}
 
 
 @derived

@@ -23,6 +23,7 @@ from headscope.core.wording import number, percent, plain
 from headscope.errors import InputError
 
 Place = tuple[int, int]
+EVERY: Collection[Claim] = frozenset({None})  # type: ignore[arg-type]  # all heads' claims
 WITHHELD = "withheld"  # attribute of a group of which nothing is claimed: the reason
 NOTHING_SAID = "Nothing is claimed of its heads."
 _NAMED = re.compile(r"\w+:\w+")
@@ -31,7 +32,7 @@ _NAMED = re.compile(r"\w+:\w+")
 class Reading:
     """A run as one question reads it: its numbers, names and words. All its parts take one.
 
-    among  the claims that are wanted, whatever their numbers; None: all that stand out
+    among  the claims that are wanted, whatever their numbers; None: all that stand out; EVERY
     """
 
     def __init__(
@@ -127,6 +128,8 @@ class Reading:
         """[layer, head] of which heads a claim is made: where it is sure, or of those wanted."""
         if self.among is None:
             return sure
+        if self.among is EVERY:
+            return np.ones_like(sure)
         wanted = np.zeros_like(sure)
         for one in self.among:
             if (one.kind, one.name) == (kind, name):

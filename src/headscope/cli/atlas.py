@@ -32,6 +32,7 @@ def atlas_command(options: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --workers 4 -o run
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
+    headscope atlas ./my-model --text wiki.txt --until labels -o run
     """
     if options.shard is not None:
         from headscope.run.store import check_run_folder
@@ -53,16 +54,20 @@ def atlas_command(options: _AtlasOptions) -> None:
         run,
         options,
         lines=_measured(run, progress, notes),
-        summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
+        summary=lambda run: {
+            key: run.manifest[key] for key in ("analyses", "shards", "until") if key in run.manifest
+        },
     )
 
 
 def _measured(run: Run, progress: ProgressBar, notes: Sequence[str]) -> Iterator[str]:
-    from headscope.report.run_facts import beside
+    from headscope.report.run_facts import beside, stopped_early
 
     counts, size = run.manifest["counts"], size_of(run.manifest["model"])
     read = f"{counts['documents']} documents, {counts['examples']} inputs"
     yield f"{size} on {read}, {counts['tokens']} tokens"
+    if where := stopped_early(run.manifest):
+        yield where
     if more := beside(run.tree, counts):
         yield f"beside them {more}"
     yield from reading_lines(counts, progress, notes)

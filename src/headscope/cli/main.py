@@ -24,6 +24,7 @@ GROUP = "headscope.commands"  # of entry points: ours, and those of other packag
 # What each of ours does, so that help imports nothing of it.
 COMMANDS = {
     "atlas": "Run all analyses over a corpus; ends in a report.",
+    "plan": "How much an atlas with --until will read.",
     "view": "What every head looks at in one text, as a page.",
     "serve": "A live page: type a text, switch heads off; a run’s pages.",
     "finetune": "Teach a model a task; record how its layers change.",

@@ -31,9 +31,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from headscope.core.accumulators import Float64, correlation, generator, ratio
+from headscope.core.confidence import TAIL, tail
 
-CONFIDENCE = 0.95
-TAIL = (1 - CONFIDENCE) / 2
 FEWEST = 5  # documents, or heads: of fewer there is no interval
 LEAST_RANKS = 4  # units: of fewer, ranks say nothing
 FEWEST_RANKED = 10  # units: of fewer, a correlation of ranks has no interval that means anything
@@ -152,8 +151,8 @@ def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -
     halves = _halves(moves, error, freedom)
     least = np.zeros(1) if twice else np.minimum(_effective(questions)[0], most)
     low, high = (
-        _jeffreys(share, np.maximum(_worth(share, half, most), least), tail)
-        for half, tail in zip(halves, (TAIL, 1 - TAIL), strict=True)
+        _jeffreys(share, np.maximum(_worth(share, half, most), least), end)
+        for half, end in zip(halves, (tail(), 1 - tail()), strict=True)
     )
     return replace(_where(draws, _asking(draws, questions), low, high), sizes=questions)
 
@@ -166,7 +165,7 @@ def estimate_independent(draws: Float64, count: int) -> Estimate:
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     questions = np.full_like(draws[0], count)
-    low, high = (_jeffreys(draws[0], questions, tail) for tail in (TAIL, 1 - TAIL))
+    low, high = (_jeffreys(draws[0], questions, end) for end in (tail(), 1 - tail()))
     return Estimate(draws[0], low, high, draws)
 
 
@@ -185,7 +184,7 @@ def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = Fal
         for end in _on_scale(draws[0], _halves(moves, error, freedom), ANY)
     )
     most = np.broadcast_to(questions[0], error.shape)
-    same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))
+    same = (2 * _jeffreys((draws[0] + 1) / 2, most, end) - 1 for end in (tail(), 1 - tail()))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
     return replace(_where(draws, _asking(draws, questions), *ends), sizes=questions)
 
@@ -298,7 +297,7 @@ def _student(error: Float64, freedom: Float64) -> Float64:
     """Half of Student's interval; NaN where nothing changes."""
     from scipy.special import stdtrit  # not for who reads arguments only
 
-    return np.where(error > 0, -stdtrit(freedom, TAIL) * error, np.nan)
+    return np.where(error > 0, -stdtrit(freedom, tail()) * error, np.nan)
 
 
 def _halves(moves: Float64, error: Float64, freedom: Float64) -> tuple[Float64, Float64]:
@@ -343,7 +342,7 @@ def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Fl
 
     if not np.isfinite(bounds).all():
         return np.full_like(value, np.nan), np.full_like(value, np.nan)
-    seen = betaincinv(np.maximum(groups, 0) + 0.5, 0.5, TAIL)  # at least this share of all
+    seen = betaincinv(np.maximum(groups, 0) + 0.5, 0.5, tail())  # at least this share of all
     least, most = bounds
     low, high = least + seen * (value - least), most - seen * (most - value)
     return np.maximum(low, least), np.minimum(high, most)
@@ -356,7 +355,7 @@ def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64,
     """
     least, most = bounds
     share = (value - least) / (most - least)
-    low, high = (_jeffreys(share, groups, tail) for tail in (TAIL, 1 - TAIL))
+    low, high = (_jeffreys(share, groups, end) for end in (tail(), 1 - tail()))
     ends = np.minimum(low, share), np.maximum(high, share)  # it passes by a share near 0 or 1
     low, high = (least + (most - least) * end for end in ends)
     return low, high
@@ -366,17 +365,17 @@ def _worth(share: Float64, half: Float64, questions: Float64) -> Float64:
     """The number of questions whose interval has this half width, at most `questions`."""
     from scipy.special import stdtrit
 
-    worth = ratio(share * (1 - share) * stdtrit(np.maximum(questions - 1, 1), TAIL) ** 2, half**2)
+    worth = ratio(share * (1 - share) * stdtrit(np.maximum(questions - 1, 1), tail()) ** 2, half**2)
     return np.where(np.isfinite(worth), np.minimum(worth, questions), questions)
 
 
-def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
+def _jeffreys(share: Float64, questions: Float64, quantile: float) -> Float64:
     """One end of Jeffreys's interval of a share; 0 or 1 for a share of 0 or 1."""
     right, wrong = (np.maximum(part * questions, 0) + 0.5 for part in (share, 1 - share))
     from scipy.special import betaincinv
 
-    end = betaincinv(right, wrong, tail)
-    return np.where(share <= 0 if tail < 0.5 else share >= 1, share, end)
+    end = betaincinv(right, wrong, quantile)
+    return np.where(share <= 0 if quantile < 0.5 else share >= 1, share, end)
 
 
 def _parts(moves: Float64, sizes: Float64 | None) -> Float64:

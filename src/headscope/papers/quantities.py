@@ -20,6 +20,7 @@ from headscope.claims.control import controls
 from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
+from headscope.core.confidence import TAIL
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
 from headscope.core.results import DRAWS, SIZES, at, counted, documents, largest_first, pick
@@ -206,7 +207,7 @@ class PaperRun(Run):
         """
         low = high = math.nan
         if len(draws) > intervals.FEWEST:
-            tails = intervals.TAIL, 1 - intervals.TAIL
+            tails = TAIL, 1 - TAIL
             low, high = np.quantile(statistic(drawn_anew(draws)), tails).tolist()
         fields = {"n": self.counted, "count": documents(self.tree), **more}
         return Measured(float(statistic(draws[:1])[0]), low, high, **fields)

@@ -50,6 +50,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
         Fact("Corpus", _text(attrs.get("corpus") or manifest_part(manifest, "corpus").get("kind"))),
         Fact("Read", _read(counts, attrs)),
+        Fact("Stopped", stopped_early(manifest)),
         Fact("Read beside", beside(tree, counts)),
         Fact("Lengths", _lengths(tree, counts)),
         Fact("Left out", _left_out(counts, attrs)),
@@ -57,7 +58,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Long inputs", _text(manifest.get("long"))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
         Fact("Control", _control(tree)),
-        Fact("Intervals", _intervals(attrs)),
+        Fact("Intervals", _intervals(attrs) + _at_every_look(manifest)),
         Fact("Precision", precision_in_words(_dtype(manifest))),
         Fact("Linear layers", _text(manifest.get("linears"))),
         Fact("Made", ", ".join(filter(None, [date, f"headscope {version}" if version else ""]))),
@@ -129,6 +130,26 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
     as_what = READINGS.get(str(counts.get("reading")))
     read = ", ".join(parts) + (f", as {as_what}" if parts and as_what else "")
     return "; ".join([read, *alike(counts)])
+
+
+def stopped_early(manifest: Manifest) -> str:
+    """Where a run with --until stopped, and why; "" for a run without."""
+    until = manifest_part(manifest, "until")
+    if not until:
+        return ""
+    about = "about " * bool(until["estimated"])
+    of_each = (
+        f"{until[name]:,} of {about}{until[f'of_{name}']:,} {name}"
+        for name in ("documents", "tokens")
+    )
+    share = until["tokens"] / max(until["of_tokens"], 1)
+    read = f"{', '.join(of_each)} ({share:.1%}, in random order)"
+    return f"--until {until['asked']}: {read}; {until['why']}"
+
+
+def _at_every_look(manifest: Manifest) -> str:
+    held = "; at each look together, so that they hold although the run chose when to stop"
+    return held * bool(manifest_part(manifest, "until"))
 
 
 def alike(counts: Manifest) -> list[str]:

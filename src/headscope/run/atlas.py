@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
+from headscope.errors import InputError
 from headscope.model.request import Stack, model_place, refuse_length
-from headscope.run.execution import Execution, control_option, run_option
+from headscope.run.execution import (
+    Execution,
+    checked_until,
+    control_option,
+    run_option,
+    until_option,
+)
 from headscope.run.processes import taking_part
 from headscope.run.settings import CorpusSettings, Settings
 from headscope.tasks.task_request import Loading, loaded, stack_option
@@ -58,6 +65,16 @@ class AtlasRequest(CorpusRequest, kw_only=False):
     control: str | Path | None = control_option(
         "the heads", heading="What to compute", before="seed"
     )
+    until: float | str | None = until_option(
+        "Read documents in random order, and stop when every interval is narrower than this, say "
+        "0.02; or when every label is decided: labels."
+    )
+
+    def __post_init__(self) -> None:
+        """Raise InputError also for what no run can stop at."""
+        super().__post_init__()
+        if self.until is not None:
+            checked_until(self.until)
 
 
 @takes(AtlasRequest)
@@ -69,6 +86,11 @@ def atlas(request: AtlasRequest) -> Run:
     from headscope.run.store import folder_of
 
     settings, execution = Settings.of(request), request.execution or Execution()
+    if request.until is not None and execution.shard is not None:
+        raise InputError(
+            "found --until and --shard; wanted one of them: who stops early needs few processes, "
+            "--workers of one machine"
+        )
     folder = folder_of(request.output, execution, divided=True)
     if isinstance(request.model, str | Path):
         refuse_length(model_place(str(request.model)), settings.max_length)
@@ -82,6 +104,7 @@ def atlas(request: AtlasRequest) -> Run:
         read_ranks(Path(request.frequency), 1)
     request.before_loading(corpus)
     from headscope.run.corpus_run import corpus_run
+    from headscope.run.stopping import Goal
 
     with taking_part(Path(request.output or "."), execution.shard) as own:
         return corpus_run(
@@ -93,6 +116,7 @@ def atlas(request: AtlasRequest) -> Run:
             frequency=request.frequency,
             control=request.control,
             own=own,
+            goal=None if request.until is None else Goal(request.until),
         )
 
 

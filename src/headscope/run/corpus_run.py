@@ -1,18 +1,21 @@
 """What `run.atlas` computes: plan, compute shard by shard, merge, label, store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.claims.length_bands import BANDS
+from headscope.core.confidence import holding_at_every_look
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus, Example, batches
+from headscope.corpus.drawn import DrawnCorpus
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.model.model import Model, evaluating
 from headscope.run.analysis import Analysis, Scope
@@ -32,7 +35,7 @@ from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.known_analyses import CORPUS_NEEDS
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of
+from headscope.run.manifest import Manifest, label, new_manifest, spec_of
 from headscope.run.plan import Plan, make_plan
 from headscope.run.processes import TakingPart
 from headscope.run.readings import WINDOW
@@ -40,6 +43,14 @@ from headscope.run.sampled_analyses import read_sample, sampled, streamed, token
 from headscope.run.settings import Settings
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.shared_plan import shared_plan
+from headscope.run.stopping import (
+    Goal,
+    Results,
+    Stopping,
+    first_shards,
+    for_looks,
+    in_random_order,
+)
 from headscope.run.store import Run, RunFolder
 
 TIMED = 1024  # tokens that tell the faster kind of linear maps
@@ -55,21 +66,21 @@ def corpus_run(
     frequency: str | Path | None,
     control: str | Path | None,
     own: TakingPart | None,
+    goal: Goal | None = None,
 ) -> Run:
-    """The run of a request of `atlas` that is known to be right."""
+    """The run of a request of `atlas` that is known to be right; `goal` may stop it early."""
     engine = engine_of(execution, model)
+    if goal is not None:
+        corpus, settings = in_random_order(corpus, settings)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = (
-        make_plan(model, corpus, settings, workers=execution.workers)
-        if own is None
-        else shared_plan(model, corpus, settings, own)
-    )
+    plan = _planned(model, corpus, settings, execution, own)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     ranks = frequency_ranks(plan, frequency, model)
     scope = scope_of(model, plan, settings, ranks)
     spec = spec_of(model, plan, settings, names, frequency)
     spec |= {} if held_against is None else {"control": dict(held_against.spec)}
+    spec |= {} if goal is None else {"until": goal.until}
 
     def manifest() -> Manifest:
         return new_manifest(
@@ -102,9 +113,23 @@ def corpus_run(
             draws=execution.keep_draws,
         )
         try:
-            return _computed(run, model, job, plan, execution, engine, held_against)
+            return _computed(run, model, job, plan, execution, engine, held_against, goal)
         except WrittenElsewhereError:
             return run.elsewhere()
+
+
+def _planned(
+    model: Model,
+    corpus: Corpus,
+    settings: Settings,
+    execution: Execution,
+    own: TakingPart | None,
+) -> Plan:
+    if isinstance(corpus, DrawnCorpus):
+        return for_looks(model, corpus, settings)
+    if own is not None:
+        return shared_plan(model, corpus, settings, own)
+    return make_plan(model, corpus, settings, workers=execution.workers)
 
 
 def _job(
@@ -179,16 +204,30 @@ def _computed(  # noqa: PLR0917
     execution: Execution,
     engine: Engine | None,
     control: Control | None,
+    goal: Goal | None,
 ) -> Run:
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
     meter.advance(len(run.done) if finished is None else meter.total)
     if finished is not None:
         return finished
+    if goal is not None:
+        return _stopped_early(run, model, job, plan, meter, execution, engine, control, goal)
     if run.own is None:
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     else:
         merged = gather_together(run, model, job, plan, meter)
+    return _finished(run, model, job, plan, merged, control)
+
+
+def _finished(  # noqa: PLR0917
+    run: RunInProgress,
+    model: Model,
+    job: ShardJob,
+    plan: Plan,
+    merged: Mapping[str, Analysis],
+    control: Control | None,
+) -> Run:
     kept = (lambda result: result) if job.draws else without_draws
     results = {
         name: with_token_names(kept(with_n(merged[name], plan, name)), model.tokens)
@@ -200,6 +239,48 @@ def _computed(  # noqa: PLR0917
     results |= {name: kept(result) for name, result in read_samples(more, model, job, plan)}
     results |= read_control(control, job, plan, more)
     return run.finish(results, title="headscope atlas")
+
+
+def _stopped_early(  # noqa: PLR0917
+    run: RunInProgress,
+    model: Model,
+    job: ShardJob,
+    plan: Plan,
+    meter: Meter,
+    execution: Execution,
+    engine: Engine | None,
+    control: Control | None,
+    goal: Goal,
+) -> Run:
+    """The run of the first documents that tell what was asked."""
+    assert isinstance(job.corpus, DrawnCorpus)
+    corpus: DrawnCorpus = job.corpus
+
+    def results(merged: Mapping[str, Analysis]) -> dict[str, xr.Dataset]:
+        return {n: with_token_names(with_n(a, plan, n), model.tokens) for n, a in merged.items()}
+
+    def of_control(shards: int) -> dict[str, xr.Dataset]:
+        return read_control(control, job, first_shards(model, corpus, plan, job.settings, shards))
+
+    def tree(results: Results) -> xr.DataTree:
+        return label(results, run.manifest, title="headscope atlas")
+
+    stopping = Stopping(goal, plan, results, of_control, tree)
+    workers, enough, start = execution.workers, stopping.enough, process_time()
+    merged = gather(run, model, job, plan, meter, workers=workers, engine=engine, enough=enough)
+    last = stopping.looks[-1]
+    if goal.sample:
+        seconds = process_time() - start - stopping.seconds
+        run.manifest["until"] = stopping.record(corpus.draw) | {"seconds": seconds}
+        return Run(xr.DataTree(), run.manifest)
+    read = first_shards(model, corpus, plan, job.settings, last.shards)
+    run.manifest |= {
+        "counts": read.counted(),
+        "shards": last.shards,
+        "until": stopping.record(corpus.draw),
+    }
+    with holding_at_every_look(last.documents):
+        return _finished(run, model, job, read, merged, control)
 
 
 def read_samples(

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from headscope.run.processes import check_shard
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 WHOLE_MAPS = 2048  # below about this number of tokens whole maps are the fastest way
 SHARD_TOKENS = 32_768
+LABELS = "labels"  # where a run stops: when every one is decided
 Progress = Callable[[int, int], None]
 
 
@@ -72,6 +74,31 @@ def control_option(what: str, **place: Any) -> Any:
         metavar="random|none|FOLDER",
         **place,
     )
+
+
+def read_until(text: str) -> float | str:
+    """`0.02` as a number, `labels` as it is; InputError for anything else."""
+    try:
+        return checked_until(text if text == LABELS else float(text))
+    except ValueError:
+        return checked_until(text)
+
+
+def checked_until(until: Any) -> float | str:
+    """A width, or `labels`; InputError for anything else."""
+    number = isinstance(until, Real) and not isinstance(until, bool)
+    if until == LABELS or (number and 0 < until < 1):
+        return until if until == LABELS else float(until)
+    raise InputError(
+        f"--until is {until!r}; wanted a width between 0 and 1, such as 0.02 for intervals of two "
+        "points (±1), or `labels`"
+    )
+
+
+def until_option(text: str, **how: Any) -> Any:
+    """The field of `--until`."""
+    place = {"heading": "What to read", "before": "limit", "metavar": "WIDTH|labels"}
+    return option(text, reads=read_until, **place | how)
 
 
 class Intervals(Options, heading="How sure"):

@@ -7,7 +7,7 @@ three give the same bits.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ from headscope.run.compute import Computer, ShardJob, state_of
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.manifest import loaded_identity
 from headscope.run.memory import keep_few_products, keep_freed_memory
-from headscope.run.merge_tree import Span, children
+from headscope.run.merge_tree import Span, children, covering, looks
 from headscope.run.plan import Plan, Shard
 from headscope.run.settings import Settings, differences
 from headscope.run.shard_files import State
@@ -38,6 +38,7 @@ from headscope.run.worker_processes import (
 )
 
 Keep = Callable[[int, State], None]
+Enough = Callable[[int, Mapping[str, Analysis]], bool]
 Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterator[Shard]]
 
 
@@ -50,6 +51,7 @@ def gather(
     *,
     workers: int,
     engine: Engine | None = None,
+    enough: Enough | None = None,
 ) -> Mapping[str, Analysis]:
     """Compute the missing shards, and merge all shards in the order of the merge tree.
 
@@ -57,15 +59,17 @@ def gather(
     meter    advances with every shard
     workers  processes
     engine   computes the shards instead of such processes, as `run_workers` does
+    enough   (shards, their merged sums) -> whether to stop there; it is asked after some numbers of
+             shards that depend on nothing but how many there are (`merge_tree.looks`)
     """
-    waiting, done = dict[int, State](), run.done
+    waiting, done = HeldStates(), run.done
     todo = [shard for shard in plan.shards if shard.number not in done]
 
     def keep(number: int, state: State) -> None:
         run.keep(number, state)
         done.add(number)
         if run.folder is None:
-            waiting[number] = state
+            waiting.put_span((number, number), state)
 
     count = sum(shard.examples for shard in todo)
     with phase("compute", count, "inputs") if todo else nullcontext(unheard) as advance:
@@ -79,15 +83,32 @@ def gather(
                 meter.advance(1)
 
         root = (0, len(plan.shards) - 1)
-        if run.folder is None:
+        if enough is not None:
+            merging = Merging(job, run, waiting)
+            merged = _until_enough(merging, enough, len(plan.shards), computed_to)
+            computed.close()
+        elif run.folder is None:
             merged = _in_memory(job, root, computed_to, waiting)
         else:
-            merged = OnDisk(job, run).merged(root, computed_to)
+            merged = Merging(job, run).merged(root, computed_to)
+    return merged
+
+
+def _until_enough(
+    merging: Merging, enough: Enough, shards: int, computed_to: Callable[[int], object]
+) -> Mapping[str, Analysis]:
+    """The merged sums of the first shards that are enough; of all where none are."""
+    for count in looks(shards):
+        if count < shards and merging.passed(count):
+            continue  # before this process was started, and it was not enough
+        merged = merging.of(covering(count), computed_to)
+        if enough(count, merged):
+            break
     return merged
 
 
 def _in_memory(
-    job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: dict[int, State]
+    job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: HeldStates
 ) -> dict[str, Analysis]:
     """The merged sums of a node; sums of shards are freed after merging."""
     merged, part = job.new_parts(), job.new_parts()
@@ -98,16 +119,41 @@ def _in_memory(
                 analysis.merge(inner[name])
         else:
             computed_to(child[0])
-            merge_shard(merged, part, waiting.pop(child[0]))
+            merge_shard(merged, part, next(waiting.states([child])))
+            waiting.drop([child])
     return merged
 
 
-class OnDisk:
-    """Merges nodes of the tree from their children's files, with two states in memory."""
+class HeldStates:
+    """The states of a run in memory: what `ShardFiles` is of one in a folder."""
 
-    def __init__(self, job: ShardJob, run: RunInProgress) -> None:
-        assert run.folder is not None
-        self.folder, self.run = run.folder, run
+    def __init__(self) -> None:
+        self._held = dict[Span, State]()
+
+    def put_span(self, span: Span, state: State) -> None:
+        """Keep a copy: what computes or merges overwrites its arrays."""
+        self._held[span] = {name: array.copy() for name, array in state.items()}
+
+    def drop(self, spans: Iterable[Span]) -> None:
+        """Let go of merged states."""
+        for span in spans:
+            del self._held[span]
+
+    def states(self, spans: Iterable[Span]) -> Iterator[State]:
+        """Several states, one after another."""
+        return (self._held[span] for span in spans)
+
+
+class Merging:
+    """Merges nodes of the tree from their children's states, with two more in memory.
+
+    held  keeps the states of a run in memory
+    """
+
+    def __init__(self, job: ShardJob, run: RunInProgress, held: HeldStates | None = None) -> None:
+        folder = run.folder or held
+        assert folder is not None
+        self.folder, self.run = folder, run
         self._merged, self._part = job.new_parts(), job.new_parts()
 
     def merged(
@@ -117,13 +163,25 @@ class OnDisk:
 
         computed_to  sees to it that a shard is finished; None: all below the node are
         """
-        for child in children(node):
-            self._finish(child, computed_to)
+        return self.of(children(node), computed_to)
+
+    def of(
+        self, nodes: Sequence[Span], computed_to: Callable[[int], object] | None = None
+    ) -> dict[str, Analysis]:
+        """The merged sums of several nodes, likewise."""
+        for node in nodes:
+            self._finish(node, computed_to)
         for analysis in self._merged.values():
             analysis.reset()
-        for state in self.folder.states(children(node)):
+        for state in self.folder.states(nodes):
             merge_shard(self._merged, self._part, state)
         return self._merged
+
+    def passed(self, shards: int) -> bool:
+        """Whether more than the first `shards` were merged already, so that these stand no more."""
+        nodes = set(covering(shards))
+        above = self.run.spans - nodes
+        return any(first <= a and b <= last for first, last in above for a, b in nodes)
 
     def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
         if node in self.run.spans:
@@ -135,7 +193,7 @@ class OnDisk:
         self.keep(node, computed_to)
 
     def keep(self, node: Span, computed_to: Callable[[int], object] | None = None) -> None:
-        """Merge a node and write it in place of its children."""
+        """Merge a node and keep it in place of its children."""
         self.folder.put_span(node, state_of(self.merged(node, computed_to)))
         self.folder.drop(children(node))
         self.run.spans.add(node)
@@ -156,7 +214,7 @@ def _computed(  # noqa: PLR0917
     keep: Keep,
     advance: Advance,
     engine: Engine | None,
-) -> Iterator[Shard]:
+) -> Generator[Shard, None, None]:
     if engine is not None:
         if model.load_options is None:
             raise InputError(

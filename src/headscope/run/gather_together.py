@@ -13,7 +13,7 @@ from headscope.core.progress import phase
 from headscope.model.model import Model
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
-from headscope.run.gather import OnDisk, shard_sums
+from headscope.run.gather import Merging, shard_sums
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.merge_tree import FAN_IN, Span, children, parent
 from headscope.run.plan import Plan
@@ -40,7 +40,7 @@ def gather_together(
         member = _Member(
             run, range(len(plan.shards)), lambda at: shard_sums(computer, plan.shards[at]), told
         )
-        member.tree = OnDisk(job, run)
+        member.tree = Merging(job, run)
         return member.together(member.finish)
 
 
@@ -56,7 +56,7 @@ def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
 class _Member(Member):
     """This process, which computes shards and merges nodes of the tree."""
 
-    tree: OnDisk
+    tree: Merging
     last: Span = (0, 0)  # what it computed or merged
     ready: list[Span]  # to be merged, as of the last look, and not tried since; from behind
 

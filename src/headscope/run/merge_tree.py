@@ -38,3 +38,27 @@ def text_of(span: Span) -> str:
     """The name of a node's file: 00012, or 00008..00015."""
     first, last = span
     return f"{first:05d}" if first == last else f"{first:05d}..{last:05d}"
+
+
+def covering(shards: int) -> list[Span]:
+    """The largest complete nodes that together hold the first `shards`, in order.
+
+    They are nodes of the tree of any number of shards that is larger.
+    """
+    nodes, first = list[Span](), 0
+    while first < shards:
+        width = 1
+        while first % (width * FAN_IN) == 0 and first + width * FAN_IN <= shards:
+            width *= FAN_IN
+        nodes.append((first, first + width - 1))
+        first += width
+    return nodes
+
+
+def looks(shards: int) -> list[int]:
+    """After how many shards a run that may stop early looks: 1, 2, 3, 4, 6, 8, 12, … and all."""
+    every, at = list[int](), 1
+    while at < shards:
+        every += [at, 3 * at // 2] if at > 1 and 3 * at // 2 < shards else [at]
+        at *= 2
+    return [*every, shards]

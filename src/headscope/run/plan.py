@@ -77,6 +77,8 @@ class Plan:
                   they have more places than there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations; of
                   several partitions, over the digests of each
+    whole         of the first documents of a corpus, the plan of all: it decides what is read by
+                  which question
     """
 
     shards: tuple[Shard, ...]
@@ -84,15 +86,16 @@ class Plan:
     readings: Mapping[str, CorpusReading]
     listed: Mapping[str, int]
     digest: str
+    whole: Plan | None = None
 
     @cached_property
     def reading(self) -> str:
         """The general reading: inputs for all questions that need no annotation."""
-        return general_reading(self.readings)
+        return general_reading((self.whole or self).readings)
 
     def reading_with(self, annotations: Collection[str]) -> tuple[str, CorpusReading]:
         """The reading for questions that need these annotations."""
-        kind = reading_with(self.readings, annotations)
+        kind = reading_with((self.whole or self).readings, annotations)
         return kind, self.readings[kind]
 
     @property

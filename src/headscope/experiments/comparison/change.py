@@ -18,13 +18,13 @@ from scipy.special import stdtrit
 from headscope.claims.head_metrics import HeadMetric, head_metrics
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Float64, finite_mean
+from headscope.core.confidence import TAIL
 from headscope.core.head_names import names_of
 from headscope.core.intervals import (
     ANY,
     DIFFERENCE,
     FEWEST,
     SHARE,
-    TAIL,
     Bounds,
     Estimate,
     estimate,

@@ -12,8 +12,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Float64, Ints
+from headscope.core.confidence import CONFIDENCE
 from headscope.core.display import title_name
-from headscope.core.intervals import CONFIDENCE, Estimate, estimate_correlation, spearman_over_units
+from headscope.core.intervals import Estimate, estimate_correlation, spearman_over_units
 from headscope.core.results import Variable, labelled
 from headscope.errors import InputError
 from headscope.model.model import Model

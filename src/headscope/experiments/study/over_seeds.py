@@ -28,7 +28,8 @@ import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import ANY, TAIL, Estimate, without_interval
+from headscope.core.confidence import TAIL
+from headscope.core.intervals import ANY, Estimate, without_interval
 
 Mask = npt.NDArray[np.bool_]
 CellBounds = tuple[Float64 | float, Float64 | float]  # of each cell, or of all

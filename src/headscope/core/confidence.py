@@ -1,0 +1,69 @@
+"""How sure intervals are: 95 % once, or 95 % for all looks at a sample that grows.
+
+Who looks at an interval again and again, and stops when it is narrow, stops too often where it is
+narrow by chance. So a run that stops early (`run.stopping`) makes intervals that hold at every look
+at once, an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2021,
+theorem 2.2): the estimate ± its standard error times `boundary`. It needs nothing but the error at
+the look, which merged sums give. Bounds without asymptotics (Howard et al. 2021; by betting,
+Waudby-Smith and Ramdas 2024) need the data in order, and only hold for means between known bounds.
+
+The boundary is Robbins's normal mixture. The package `confseq` has it, too: it calls itself
+unstable, was last released in 2023, and is built from C++ for a formula of one line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from statistics import NormalDist
+
+CONFIDENCE = 0.95
+TAIL = (1 - CONFIDENCE) / 2
+TUNED = 128  # ours: documents at which the boundary is lowest; it rises slowly on both sides
+# Of intervals made in this context: an analysis, also a stranger's, makes them where it likes.
+_TAIL: ContextVar[float] = ContextVar("tail of the intervals", default=TAIL)
+
+
+def tail() -> float:
+    """The share of intervals that may end too low, and too high: TAIL, or less within a look."""
+    return _TAIL.get()
+
+
+@contextmanager
+def holding_at_every_look(documents: int) -> Iterator[None]:
+    """Inside the context intervals hold together with those of all other looks.
+
+    documents  read up to this look
+    """
+    token = _TAIL.set(NormalDist().cdf(-boundary(documents)))
+    try:
+        yield
+    finally:
+        _TAIL.reset(token)
+
+
+def boundary(documents: float, *, tuned: float = TUNED) -> float:
+    """By how many standard errors a mean may be off, at any number of documents: 3.04 at best.
+
+    documents  above 0, as many as the mean is of, or the same multiple at every look
+    tuned      documents at which the boundary is lowest, nearly: ρ² of the mixture is chosen for
+               them as in Howard et al. 2021, section 3.5
+    """
+    alpha = 1 - CONFIDENCE
+    rising = 2 * math.log(1 / alpha) + math.log(1 + 2 * math.log(1 / alpha))  # ρ² tuned
+    scaled = rising * documents / tuned  # ρ² documents
+    return math.sqrt((1 + 1 / scaled) * math.log((1 + scaled) / alpha**2))
+
+
+def more_documents(narrower: float, documents: float) -> float:
+    """By which factor documents must grow until an interval is narrower by a factor.
+
+    narrower   how many times narrower
+    documents  of which the interval is; its errors fall with their root, the boundary rises slowly
+    """
+    more = narrower**2
+    for _ in range(20):
+        more = (narrower * boundary(more * documents) / boundary(documents)) ** 2
+    return more
