@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from headscope.core.results import estimate
 from headscope.page.svg import Styles, inline_panels
@@ -151,6 +152,39 @@ def test_heat_maps_of_tasks_have_one_scale():
     ]
     assert texts[0] == texts[1]
     assert any("0.5" in text for text in texts[0])
+
+
+def sentence_of_frames(ends):
+    """A run whose second head scores most, with one stored sentence and a mark of its own there."""
+    run, size = in_memory("frames"), len(ends)
+    maps = np.zeros((1, 1, 2, size, size))
+    maps[0, 0, 1, 1, 2] = 0.8
+    run.tree["frames"] = xr.Dataset({"score": (("layer", "head"), [[0.1, 0.3]])})
+    places = ("input", "token")
+    run.tree["examples"] = xr.Dataset(
+        {"token_attention": (("input", "layer", "head", "token", "token_other"), maps)},
+        {
+            "token_frame": (places, [ends]),
+            "token_count": (places, np.ones((1, size), int)),
+            "token_text": (places, [[f"w{at}" for at in range(size)]]),
+            "special": (places, np.zeros((1, size), int)),
+        },
+    )
+    return PaperRuns({"frames": run}).run("frames")
+
+
+def test_figure_4_frames_the_pairs_of_element_and_target_in_the_map_of_the_best_head():
+    best, _, second = plate("kovaleva2019", "Figure 4").panels
+    run = sentence_of_frames([0, 1, 2, 0, 1])
+    panel = best.draw(run)
+    assert panel.title == "L1·H2 on one sentence"
+    assert second.draw(run).title == "L1·H1 on one sentence"
+    axes = drawn(panel)
+    framed = {one.get_xy() for one in axes.patches if isinstance(one, Rectangle)}
+    assert framed == {(1.5, 0.5), (1.5, 3.5)}  # keys across, queries down
+    assert [text.get_text() for text in axes.get_yticklabels()] == [f"w{at}" for at in range(5)]
+    with pytest.raises(Unmeasured, match="a sentence of 12 to 40 tokens with a frame"):
+        best.draw(sentence_of_frames([0, 1, 1, 0, 0]))
 
 
 def test_names_in_what_is_needed_stay_text():
