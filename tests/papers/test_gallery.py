@@ -156,6 +156,34 @@ def test_heat_maps_of_tasks_have_one_scale():
     assert any("0.5" in text for text in texts[0])
 
 
+def with_typical(kind, score, *, size):
+    """A run with one head, whose one typical map is of a class and of so many tokens."""
+    run, dims = in_memory("patterns"), ("layer", "head", "rank")
+    run.tree["patterns"] = xr.Dataset(
+        {
+            "typical": ((*dims, "query", "key"), np.full((1, 1, 1, size, size), 0.1)),
+            "typical_score": (dims, np.full((1, 1, 1), score)),
+        },
+        {"typical_class": (dims, np.full((1, 1, 1), kind))},
+    )
+    return run
+
+
+def test_a_class_that_single_sentences_lack_is_shown_on_examples_of_a_task():
+    runs = {
+        "words": with_typical("vertical", 0.6, size=3),
+        "compare:rte": with_typical("block", 0.7, size=4),
+        "compare:qnli": with_typical("block", 0.9, size=5),
+        "compare:mrpc": in_memory("similarity"),
+    }
+    panels = {one.title: one for one in plate("kovaleva2019", "Figure 1").panels}
+    run = PaperRuns(runs).run("words")
+    for title, size in (("Vertical", 3), ("Block", 5)):
+        assert drawn(panels[title].draw(run)).get_xlabel() == f"L1·H1, {size} tokens"
+    with pytest.raises(Unmeasured, match="no head has one"):
+        panels["Diagonal"].draw(run)
+
+
 def sentence_of_frames(ends):
     """A run whose second head scores most, with one stored sentence and a mark of its own there."""
     run, size = in_memory("frames"), len(ends)

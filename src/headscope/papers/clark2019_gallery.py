@@ -324,7 +324,7 @@ GALLERY = (
         "Gradient-based importance of attention",
         "One panel; layers across, the average |∂L/∂α| upwards, a line each for attention to "
         "[SEP], to periods and commas, and to other tokens.",
-        "Bands: 95 % intervals over documents.",
+        "[CLS] has a line of its own. Bands: 95 % intervals over documents.",
         shown("gradients", "gradients", (0, "Gradients, |∂loss/∂α|")),
     ),
     Plate(

@@ -41,6 +41,7 @@ from headscope.papers.quantities import PaperRun, Unmeasured
 
 SHADE = 0.75  # of the scale of a map: its largest weight is drawn as dark
 LETTERS = 9  # of a token beside a map
+COMPARED = tuple(f"compare:{task}" for task in TASKS)  # runs on the examples of tasks
 
 # --- Figures 1 and 2 ---------------------------------------------------------------------------
 
@@ -49,32 +50,41 @@ def _typical(name: str, title: str) -> PlatePanel:
     """The map that the classifier is surest of, of all heads' typical ones of a class."""
 
     def draw(run: PaperRun) -> Panel:
-        known = run.results("patterns")
-        if "typical" not in known:
-            raise Unmeasured("needs typical maps, which its run does not have")
-        order = ("layer", "head", "rank")
-        scores, kinds = (
-            known[f"typical_{what}"].transpose(*order).values for what in ("score", "class")
-        )
-        scores = np.where(kinds == name, scores, np.nan)
-        if not np.isfinite(scores).any():
+        every = (run.beside.run(other) for other in ("words", *COMPARED) if other in run.beside)
+        known = [one for each in every if (one := _surest(each, name))]
+        if not known:
             raise Unmeasured("needs a map of this class: no head has one among its typical maps")
-        place = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
-        maps = known["typical"].transpose(*order, "query", "key").values[place]
+        _, label, maps = max(known, key=lambda one: one[0])
         size = int(np.isfinite(np.diag(maps)).sum())
-        head = run.names.head(int(place[0]), int(place[1]))
-        return Panel(title, partial(_draw_map, maps[:size, :size], head), height=1.0, beside=0.25)
+        words = f"{label}, {size} tokens"
+        return Panel(title, partial(_draw_map, maps[:size, :size], words), height=1.0, beside=0.25)
 
-    return PlatePanel(title, "words", draw)
+    return PlatePanel(title, "words", draw, COMPARED)
 
 
-def _draw_map(weights: Floats, head: str, axes: Axes) -> None:
+def _surest(run: PaperRun, name: str) -> tuple[float, str, Floats] | None:
+    """Of a class in one run: the highest score of a typical map, its head, and the map."""
+    if "patterns" not in run or "typical" not in run["patterns"]:
+        return None
+    known, order = run["patterns"], ("layer", "head", "rank")
+    scores, kinds = (
+        known[f"typical_{what}"].transpose(*order).values for what in ("score", "class")
+    )
+    scores = np.where(kinds == name, scores, np.nan)
+    if not np.isfinite(scores).any():
+        return None
+    layer, head, rank = map(int, np.unravel_index(int(np.nanargmax(scores)), scores.shape))
+    maps = known["typical"].transpose(*order, "query", "key").values[layer, head, rank]
+    return float(scores[layer, head, rank]), run.names.head(layer, head), maps
+
+
+def _draw_map(weights: Floats, label: str, axes: Axes) -> None:
     edges = np.arange(len(weights) + 1, dtype=np.float64) - 0.5
     marks.cells(axes, edges, edges, weights, top=SHADE * float(weights.max()))
     axes.invert_yaxis()
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.spines[:].set(visible=True, color=color("rule"))
-    axes.set_xlabel(f"{head}, {len(weights)} tokens", loc="left", fontsize=6.5)
+    axes.set_xlabel(label, loc="left", fontsize=6.5)
 
 
 def _classes(run: PaperRun) -> Panel:
@@ -222,7 +232,8 @@ GALLERY = (
         "Typical classes of self-attention maps",
         "Five maps in a row, both axes the tokens of an input, darker for more weight: vertical, "
         "diagonal, vertical + diagonal, block, heterogeneous.",
-        "Of each class the map that the classifier is surest of, from 0 (page) to its largest.",
+        "Of each class the map that the classifier is surest of, on sentences of the treebank or "
+        "examples of a task, from 0 (page) to its largest. Blocks need inputs of two sentences.",
         tuple(_typical(one.name, one.title) for one in CLASSES),
         5,
         1.0,
@@ -235,9 +246,9 @@ GALLERY = (
         (
             PlatePanel(
                 "Classes of maps",
-                f"compare:{TASKS[0]}",
+                COMPARED[0],
                 _classes,
-                tuple(f"compare:{task}" for task in TASKS[1:]),
+                COMPARED[1:],
             ),
         ),
         2,

@@ -33,6 +33,7 @@ from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
+NAMELESS = ("share", "1")  # units that do not stand behind a number
 FINEST = 4  # decimals, where fewer show no width of an interval
 OFTEN = 3  # a direction that at least this number of claims share is stated once, above them
 
@@ -212,9 +213,16 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
     how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
     return (
         f"{sum(held.values())} of the {possible} lines that could be asked of {name} hold"
-        f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
+        f"{': ' * bool(held)}{how}. {_agreeing(counts['do not hold'], 'do not hold')}, and "
         f"{counts['cannot tell']} cannot be told."
     )
+
+
+def _agreeing(count: int, words: str) -> str:
+    """`1 does not hold`, `2 do not hold`."""
+    single = {"do not hold": "does not hold", "hold": "holds"}
+    verb = next((verb for verb in single if words.startswith(verb)), "")
+    return f"{count} {single[verb] + words.removeprefix(verb) if verb and count == 1 else words}"
 
 
 def _plates(outcome: PaperOutcome, styles: Styles) -> list[dict[str, Any]]:
@@ -241,7 +249,8 @@ def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
     held = any(one.verdict.holds for one in outcome.claims)
     rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
     first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
-    return [(of.sign, words, n, of.kind) for of, words, n in rows if n or (held and words == first)]
+    shown = ((of, words, n) for of, words, n in rows if n or (held and words == first))
+    return [(of.sign, _agreeing(n, words).partition(" ")[2], n, of.kind) for of, words, n in shown]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
@@ -268,10 +277,10 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
 
 
 def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
-    """`7 lines: 1 hold, 2 do not hold, 4 not asked`: what stands on a folded table."""
+    """`7 lines: 1 holds, 2 do not hold, 4 not asked`: what stands on a folded table."""
     counts = Counter(one.outcome for one in outcomes)
     plural = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
-    parts = (f"{n} {plural.get(kind, kind)}" for kind in Outcome if (n := counts[kind]))
+    parts = (_agreeing(n, plural.get(kind, kind)) for kind in Outcome if (n := counts[kind]))
     return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
 
 
@@ -300,7 +309,7 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     )
     return {
         "claim": claim,
-        "unit": "" if claim.unit == "share" else claim.unit,
+        "unit": "" if claim.unit in NAMELESS else claim.unit,
         "verdict": verdict,
         "sign": verdict.sign,
         "kind": verdict.kind,
