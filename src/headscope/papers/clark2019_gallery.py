@@ -93,7 +93,7 @@ def _example(what: str, target: str, head: tuple[int, int]) -> PlatePanel:
 
 
 def _plainest(texts: npt.NDArray[np.str_]) -> int:
-    """Of texts [input, token] one with a full stop and fewest tokens that are no words."""
+    """The row of texts [input, token] with a full stop and fewest tokens that are no words."""
 
     def signs(row: int) -> tuple[bool, int]:
         return "." not in texts[row], sum(not one.isalpha() for one in texts[row] if one)

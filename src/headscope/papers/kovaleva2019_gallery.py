@@ -63,7 +63,7 @@ def _typical(name: str, title: str) -> PlatePanel:
 
 
 def _surest(run: PaperRun, name: str) -> tuple[float, str, Floats] | None:
-    """Of a class in one run: the highest score of a typical map, its head, and the map."""
+    """The highest score of a class’s typical maps in one run, its head, and the map."""
     if "patterns" not in run or "typical" not in run["patterns"]:
         return None
     known, order = run["patterns"], ("layer", "head", "rank")
