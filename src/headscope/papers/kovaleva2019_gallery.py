@@ -123,8 +123,8 @@ def _of_sentence(rank: int) -> PlatePanel:
         row = min(there.tolist(), key=lambda at: (maps["token_count"].values[at] > 0).sum())
         here = maps.isel(input=row)
         size = int((here["token_count"].values > 0).sum())
-        weights = here["token_attention"].isel(layer=place[0], head=place[1])
-        weights = weights.transpose("token", "token_other").values[:size, :size]
+        attention = here["token_attention"].isel(layer=place[0], head=place[1])
+        weights = attention.transpose("token", "token_other").values[:size, :size]
         draw = partial(_draw_sentence, here.isel(token=slice(size)), weights.astype(np.float64))
         return Panel(f"{run.names.head(*place)} on one sentence", draw, height=1.0, beside=0.3)
 
