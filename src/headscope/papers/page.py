@@ -211,18 +211,12 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
     if not possible:
         return f"None of {total} lines could be asked of {name}."
     how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
+    verb = "holds" if sum(held.values()) == 1 else "hold"
+    fail = claim_engine.agreeing(counts["do not hold"], "do not hold")
     return (
-        f"{sum(held.values())} of the {possible} lines that could be asked of {name} hold"
-        f"{': ' * bool(held)}{how}. {_agreeing(counts['do not hold'], 'do not hold')}, and "
-        f"{counts['cannot tell']} cannot be told."
+        f"{sum(held.values())} of the {possible} lines that could be asked of {name} {verb}"
+        f"{': ' * bool(held)}{how}. {fail}, and {counts['cannot tell']} cannot be told."
     )
-
-
-def _agreeing(count: int, words: str) -> str:
-    """`1 does not hold`, `2 do not hold`."""
-    single = {"do not hold": "does not hold", "hold": "holds"}
-    verb = next((verb for verb in single if words.startswith(verb)), "")
-    return f"{count} {single[verb] + words.removeprefix(verb) if verb and count == 1 else words}"
 
 
 def _plates(outcome: PaperOutcome, styles: Styles) -> list[dict[str, Any]]:
@@ -250,7 +244,10 @@ def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
     rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
     first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
     shown = ((of, words, n) for of, words, n in rows if n or (held and words == first))
-    return [(of.sign, _agreeing(n, words).partition(" ")[2], n, of.kind) for of, words, n in shown]
+    return [
+        (of.sign, claim_engine.agreeing(n, words).partition(" ")[2], n, of.kind)
+        for of, words, n in shown
+    ]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
@@ -280,7 +277,9 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
     """`7 lines: 1 holds, 2 do not hold, 4 not asked`: what stands on a folded table."""
     counts = Counter(one.outcome for one in outcomes)
     plural = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
-    parts = (_agreeing(n, plural.get(kind, kind)) for kind in Outcome if (n := counts[kind]))
+    parts = (
+        claim_engine.agreeing(n, plural.get(kind, kind)) for kind in Outcome if (n := counts[kind])
+    )
     return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
 
 
