@@ -163,8 +163,8 @@ def test_an_evolution_that_was_killed_goes_on_with_the_same_numbers(
     for at in (4, 6):  # within the first step, and after it
         words = ("evolve", trained, *few, *how, "-o", "run")
         with forked(*words, cwd=tmp_path, code=killed_at(at)) as process:
-            process.wait()
-        assert process.returncode == -signal.SIGKILL, process.communicate()
+            _, complaint = process.communicate()
+        assert process.returncode == -signal.SIGKILL, complaint
     assert list((tmp_path / "run").rglob(".part-*"))  # what it was about to rename
     run = evolve([trained], output=tmp_path / "run", **(HOW | {"control": "none"}))
     np.testing.assert_array_equal(run["evolution"]["value"], followed["evolution"]["value"])
