@@ -158,7 +158,7 @@ def test_processes_share_the_checkpoints_and_go_on_for_each_other(
 def test_an_evolution_that_was_killed_goes_on_with_the_same_numbers(
     trained: Path, followed: hs.Run, tmp_path: Path
 ) -> None:
-    few = (word for name, value in FEW.items() for word in (f"--{name}", value))
+    few = [word for name, value in FEW.items() for word in (f"--{name}", value)]
     how = ("--replicates", 20, "--linears", "stock", "--control", "none", "--no-report")
     for at in (4, 6):  # within the first step, and after it
         words = ("evolve", trained, *few, *how, "-o", "run")
