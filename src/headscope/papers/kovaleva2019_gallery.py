@@ -175,7 +175,7 @@ def _small(number: Callable[[PaperRun], Estimate]) -> Callable[[PaperRun, str], 
     """The same without the names of axes, which have no room in a row of seven."""
 
     def draw(run: PaperRun, title: str) -> Panel:
-        panel = _scaled(number)(run, title)
+        panel = _scaled(number)(run, title.replace(", at chance", "*"))
 
         def bare(axes: Axes) -> None:
             panel.draw(axes)
@@ -295,7 +295,7 @@ GALLERY = (
         "Attention to [SEP] and to [CLS], by task",
         "Two rows of seven heat maps, layers down and heads across: average attention to [SEP] "
         "above, to [CLS] below, darker for more.",
-        f"Of the fine-tuned models; each row on one scale. {HERE}",
+        f"Of the fine-tuned models; each row on one scale; *: at chance. {HERE}",
         tuple(
             panel
             for target in ("sep", "cls")
