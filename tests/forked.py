@@ -75,6 +75,22 @@ def forked(*args: object, cwd: Path, code: str | None = None) -> Iterator[Forked
         process.folder.cleanup()
 
 
+def killed_at(rename: int) -> str:
+    """Code of a command that SIGKILL ends when it is about to rename so many files."""
+    return f"""
+import os, signal
+from headscope.__main__ import main
+rename, renames = os.replace, []
+def killing(*names, **more):
+    renames.append(names)
+    if len(renames) == {rename}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(*names, **more)
+os.replace = killing
+main()
+"""
+
+
 def called_apart(function: Callable[..., None], *args: object, cwd: Path) -> str:
     """Call a test module's own function in a process, as one whose workers need no imports.
 

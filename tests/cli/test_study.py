@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import headscope as hs
 from cli.conftest import refused
+from forked import forked, killed_at
 from headscope.claims.reading import Reading, run_findings
 from headscope.errors import RunStopped
 from headscope.experiments.map_classifier.applied import classes_of
@@ -226,6 +228,21 @@ def test_a_study_that_was_stopped_goes_on_and_ends_with_the_same_numbers(
     assert resumed["study"].identical(other["study"])
     again = study(desk / "model", ["mood"], tmp_path / "run", **how)
     assert again["study"].identical(resumed["study"])
+
+
+def test_a_study_that_was_killed_goes_on_and_ends_with_the_same_numbers(run, desk, tmp_path):
+    learning = ("--epochs", 6, "--batch", 8, "--rate", 5e-3, *WORDS[4:])
+    words = ("study", desk / "model", "--tasks", "mood", "--data", desk / "data", "--seeds", 2)
+    for at in (4, 3):  # before a training's part is stored, and before the next one's checkpoint
+        with forked(*words, *learning, "-o", "run", cwd=tmp_path, code=killed_at(at)) as process:
+            _, complaint = process.communicate()
+        assert process.returncode == -signal.SIGKILL, complaint
+    how = {"data": desk / "data", "seeds": 2, "execution": STOCK, **LEARNING}
+    resumed = study(desk / "model", ["mood"], tmp_path / "run", **how)["study"]
+    own = run["study"].sel(variant=["plain"], task=["mood"])
+    for name in ("score_after", "effect", "effect_ci_low", "map_change", "gain_held_out"):
+        np.testing.assert_array_equal(resumed[name], own[name])
+    assert not list((tmp_path / "run").rglob(".part-*"))
 
 
 def test_a_task_at_chance_concludes_nothing(desk, tmp_path):

@@ -8,7 +8,14 @@ from types import MappingProxyType
 import pytest
 
 from headscope.claims.verdict import Outcome, Verdict, above, known
-from headscope.papers.claim_engine import PaperClaim, claim_record, differences, judge, tally
+from headscope.papers.claim_engine import (
+    PaperClaim,
+    agreeing,
+    claim_record,
+    differences,
+    judge,
+    tally,
+)
 from headscope.papers.page import also_text, ours_text
 from headscope.papers.published import Published
 from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
@@ -264,3 +271,17 @@ def test_the_summary_splits_what_holds_by_whether_an_untrained_network_does_it_t
         "do not hold": 1,
         "not asked": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "says"),
+    [
+        (1, "do not hold", "1 does not hold"),
+        (0, "do not hold", "0 do not hold"),
+        (1, "hold, also in an untrained network", "1 holds, also in an untrained network"),
+        (2, "hold", "2 hold"),
+        (1, "not asked", "1 not asked"),
+    ],
+)
+def test_the_words_of_a_count_agree_with_it(count, words, says):
+    assert agreeing(count, words) == says

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from headscope.core.results import estimate
 from headscope.page.svg import Styles, inline_panels
@@ -89,8 +90,10 @@ def test_a_head_of_figure_1_is_the_one_with_most_and_its_share_stands_above_it(w
     run = PaperRuns({"surface": Run(whole.tree, whole.manifest)}).run("surface")
     share = estimate(whole.tree["surface"].dataset, "attention", target="sep").value
     layer, head = np.unravel_index(np.nanargmax(share), share.shape)
-    title = plate("clark2019", "Figure 1").panels[2].draw(run).title
-    assert title == f"L{layer + 1}·H{head + 1} attends to [SEP]: {100 * share.max():.0f} %"
+    panel = plate("clark2019", "Figure 1").panels[2].draw(run)
+    assert panel.title == f"L{layer + 1}·H{head + 1}"
+    said = {text.get_text() for text in drawn(panel).texts}
+    assert f"attends to [SEP]: {100 * share.max():.0f} %" in said
 
 
 def test_a_line_of_figure_2_is_the_mean_of_the_heads(whole):
@@ -151,6 +154,67 @@ def test_heat_maps_of_tasks_have_one_scale():
     ]
     assert texts[0] == texts[1]
     assert any("0.5" in text for text in texts[0])
+
+
+def with_typical(kind, score, *, size):
+    """A run with one head, whose one typical map is of a class and of so many tokens."""
+    run, dims = in_memory("patterns"), ("layer", "head", "rank")
+    run.tree["patterns"] = xr.Dataset(
+        {
+            "typical": ((*dims, "query", "key"), np.full((1, 1, 1, size, size), 0.1)),
+            "typical_score": (dims, np.full((1, 1, 1), score)),
+        },
+        {"typical_class": (dims, np.full((1, 1, 1), kind))},
+    )
+    return run
+
+
+def test_a_class_that_single_sentences_lack_is_shown_on_examples_of_a_task():
+    runs = {
+        "words": with_typical("vertical", 0.6, size=3),
+        "compare:rte": with_typical("block", 0.7, size=4),
+        "compare:qnli": with_typical("block", 0.9, size=5),
+        "compare:mrpc": in_memory("similarity"),
+    }
+    panels = {one.title: one for one in plate("kovaleva2019", "Figure 1").panels}
+    run = PaperRuns(runs).run("words")
+    for title, size in (("Vertical", 3), ("Block", 5)):
+        assert drawn(panels[title].draw(run)).get_xlabel() == f"L1·H1, {size} tokens"
+    with pytest.raises(Unmeasured, match="no head has one"):
+        panels["Diagonal"].draw(run)
+
+
+def sentence_of_frames(ends):
+    """A run whose second head scores most, with one stored sentence and a mark of its own there."""
+    run, size = in_memory("frames"), len(ends)
+    maps = np.zeros((1, 1, 2, size, size))
+    maps[0, 0, 1, 1, 2] = 0.8
+    run.tree["frames"] = xr.Dataset({"score": (("layer", "head"), [[0.1, 0.3]])})
+    places = ("input", "token")
+    run.tree["examples"] = xr.Dataset(
+        {"token_attention": (("input", "layer", "head", "token", "token_other"), maps)},
+        {
+            "token_frame": (places, [ends]),
+            "token_count": (places, np.ones((1, size), int)),
+            "token_text": (places, [[f"w{at}" for at in range(size)]]),
+            "special": (places, np.zeros((1, size), int)),
+        },
+    )
+    return PaperRuns({"frames": run}).run("frames")
+
+
+def test_figure_4_frames_the_pairs_of_element_and_target_in_the_map_of_the_best_head():
+    best, _, second = plate("kovaleva2019", "Figure 4").panels
+    run = sentence_of_frames([0, 1, 2, 0, 1])
+    panel = best.draw(run)
+    assert panel.title == "L1·H2 on one sentence"
+    assert second.draw(run).title == "L1·H1 on one sentence"
+    axes = drawn(panel)
+    framed = {one.get_xy() for one in axes.patches if isinstance(one, Rectangle)}
+    assert framed == {(1.5, 0.5), (1.5, 3.5)}  # keys across, queries down
+    assert [text.get_text() for text in axes.get_yticklabels()] == [f"w{at}" for at in range(5)]
+    with pytest.raises(Unmeasured, match="a sentence of 12 to 40 tokens with a frame"):
+        best.draw(sentence_of_frames([0, 1, 1, 0, 0]))
 
 
 def test_names_in_what_is_needed_stay_text():

@@ -53,6 +53,7 @@ def reproduce_command(options: _ReproduceOptions) -> None:
 
 
 def _lines(outcome: PaperOutcome) -> Iterator[str]:
+    from headscope.papers.claim_engine import agreeing
     from headscope.papers.page import ours_text, short_status
 
     for section in outcome.paper.groups:
@@ -65,7 +66,7 @@ def _lines(outcome: PaperOutcome) -> Iterator[str]:
             yield f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}"
     printed = outcome.paper.prints_numbers and not outcome.own
     own = "" if not printed else f" (published values are those of {outcome.paper.model})"
-    counts = "; ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
+    counts = "; ".join(agreeing(count, word) for word, count in outcome.counts.items() if count)
     failed = f"; {len(outcome.failed)} failed" if outcome.failed else ""
     yield f"\n{len(outcome.claims)} lines{own}: {counts}{failed}"
     for reason in dict.fromkeys(outcome.absent.values()):

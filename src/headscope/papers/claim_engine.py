@@ -54,6 +54,13 @@ TALLY = dict.fromkeys(BEYOND.values(), Outcome.HOLDS) | {  # words of a summary
 }
 
 
+def agreeing(count: int, words: str) -> str:
+    """`1 does not hold`, `2 do not hold`."""
+    single = {"do not hold": "does not hold", "hold": "holds"}
+    verb = next((verb for verb in single if words.startswith(verb)), "")
+    return f"{count} {single[verb] + words.removeprefix(verb) if verb and count == 1 else words}"
+
+
 # --- what is claimed ------------------------------------------------------------------------
 
 

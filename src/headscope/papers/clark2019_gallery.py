@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -29,7 +31,7 @@ from headscope.papers import quantities
 from headscope.papers.plates import Plate, PlateCell, PlatePanel, shown
 from headscope.papers.quantities import PaperRun, PaperRuns, Unmeasured
 
-ROW = 8.5  # points between the tokens of a column
+ROW, UNDER = 8.5, 1.5  # points between the tokens of a column; rows for the line above them
 LONGEST, SIDE = 12, 0.36  # letters of a token; where the lines begin, of the width of a map
 FAINTEST = 0.03  # weights below are not drawn
 MAPS = 2  # sentences of a panel of Figure 5
@@ -40,42 +42,33 @@ Words = tuple[Sequence[str], Floats, set[int]]  # tokens, weights [query, key], 
 
 def _lines_panel(title: str, under: str, maps: Sequence[Words], columns: int) -> Panel:
     """Maps side by side: tokens left and right, the darker the line the larger the weight."""
-    rows = max(len(words) for words, *_ in maps) + 1.5 * bool(under)
-    return Panel(
-        title, partial(_draw_maps, under, maps), height=ROW * rows * columns / (72 * DOUBLE)
-    )
+    rows = max(len(words) for words, *_ in maps) + UNDER
+    height = ROW * rows * columns / (72 * DOUBLE)
+    return Panel(title, partial(_draw_maps, under, maps), height=height)
 
 
 def _draw_maps(under: str, maps: Sequence[Words], axes: Axes) -> None:
-    first = 1.5 * bool(under)
     axes.text(0, 0, under, fontsize=6, va="center_baseline", color=color("muted"))
     for at_map, (words, weights, red) in enumerate(maps):
         left, right = at_map + SIDE, at_map + 1 - SIDE
         for row, word in enumerate(words):
             hue = color("vermillion" if row in red else "ink")
             for x, align in ((left - 0.02, "right"), (right + 0.02, "left")):
-                axes.text(
-                    x,
-                    first + row,
-                    clipped(word, LONGEST),
-                    ha=align,
-                    va="center_baseline",
-                    fontsize=6,
-                    color=hue,
-                )
+                look: dict[str, Any] = {"va": "center_baseline", "fontsize": 6, "color": hue}
+                axes.text(x, UNDER + row, clipped(word, LONGEST), ha=align, **look)
         places = np.argwhere(np.nan_to_num(weights) >= FAINTEST)
         hues = ["vermillion" if {q, k} & red else "muted" for q, k in places.tolist()]
         seen = weights[tuple(places.T)].clip(max=1).tolist()
-        lines = [[(left, first + q), (right, first + k)] for q, k in places.tolist()]
+        lines = [[(left, UNDER + q), (right, UNDER + k)] for q, k in places.tolist()]
         shades = [to_rgba(color(hue), share) for hue, share in zip(hues, seen, strict=True)]
         axes.add_collection(LineCollection(lines, colors=shades, linewidths=1.1))
     axes.set_xlim(0, len(maps))
-    axes.set_ylim(first + max(len(words) for words, *_ in maps) - 0.4, -0.6)
+    axes.set_ylim(UNDER + max(len(words) for words, *_ in maps) - 0.4, -0.6)
     axes.set_axis_off()
 
 
-def _example(what: str, target: str, head: tuple[int, int], sign: str = "") -> PlatePanel:
-    """The map of one head on the first stored input that has the sign."""
+def _example(what: str, target: str, head: tuple[int, int]) -> PlatePanel:
+    """The map of one head on the stored input that is most of all words."""
 
     def draw(run: PaperRun) -> Panel:
         maps = run.results("examples")
@@ -86,18 +79,26 @@ def _example(what: str, target: str, head: tuple[int, int], sign: str = "") -> P
         value = float(values[place])
         number = f"{fixed(value, 2)} nats" if target == "entropy" else percent(value)
         texts = maps["token_text"].transpose("input", "token").values
-        there = [row for row, text in enumerate(texts) if not sign or sign in text]
-        if not there:
-            raise Unmeasured(f"needs an example with “{sign}”")
-        row = there[0]
+        if not len(texts):
+            raise Unmeasured("needs an example")
+        row = _plainest(texts)
         size = int((texts[row] != "").sum())
         attention = maps["token_attention"].isel(input=row, layer=place[0], head=place[1])
         weights = attention.transpose("token", "token_other").values[:size, :size]
         words = (texts[row][:size].tolist(), np.asarray(weights, np.float64), set[int]())
-        return _lines_panel(f"{run.names.head(*place)} {what}: {number}", "", [words], 4)
+        return _lines_panel(run.names.head(*place), f"{what}: {number}", [words], 4)
 
     name = f"Head {head[0] + 1}-{head[1] + 1} {what}"
     return PlatePanel(name, "surface", draw)
+
+
+def _plainest(texts: npt.NDArray[np.str_]) -> int:
+    """The row of texts [input, token] with a full stop and fewest tokens that are no words."""
+
+    def signs(row: int) -> tuple[bool, int]:
+        return "." not in texts[row], sum(not one.isalpha() for one in texts[row] if one)
+
+    return min(range(len(texts)), key=signs)
 
 
 FIGURE_1 = Plate(
@@ -112,7 +113,7 @@ FIGURE_1 = Plate(
         _example("attends broadly", "entropy", (0, 0)),
         _example("attends to next token", NEXT, (2, 0)),
         _example("attends to [SEP]", "sep", (7, 6)),
-        _example("attends to periods", "punctuation", (10, 5), "."),
+        _example("attends to periods", "punctuation", (10, 5)),
     ),
     4,
     1.3,
@@ -323,7 +324,7 @@ GALLERY = (
         "Gradient-based importance of attention",
         "One panel; layers across, the average |∂L/∂α| upwards, a line each for attention to "
         "[SEP], to periods and commas, and to other tokens.",
-        "Bands: 95 % intervals over documents.",
+        "[CLS] has a line of its own. Bands: 95 % intervals over documents.",
         shown("gradients", "gradients", (0, "Gradients, |∂loss/∂α|")),
     ),
     Plate(

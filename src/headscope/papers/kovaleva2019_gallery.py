@@ -6,21 +6,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from headscope.analyses.features import CLS_QUESTION
 from headscope.analyses.features.figure import cls_panels, cls_top
 from headscope.analyses.patterns import CLASSES
 from headscope.analyses.patterns.figure import draw_bars
+from headscope.claims.caption_words import clipped
 from headscope.claims.reading import Reading
 from headscope.core.display import printable
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, estimate
+from headscope.core.results import Floats, estimate, largest_first
 from headscope.draw import marks
 from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel
 from headscope.draw.rows import rows_height
 from headscope.draw.style import DOUBLE, color
+from headscope.draw.token_axes import set_tokens
 from headscope.experiments.comparison.findings import map_change
 from headscope.papers.kovaleva2019_tasks import COLUMNS, NAMES, TABLE_1, TASKS
 from headscope.papers.plates import (
@@ -36,6 +40,8 @@ from headscope.papers.plates import (
 from headscope.papers.quantities import PaperRun, Unmeasured
 
 SHADE = 0.75  # of the scale of a map: its largest weight is drawn as dark
+LETTERS = 9  # of a token beside a map
+COMPARED = tuple(f"compare:{task}" for task in TASKS)  # runs on the examples of tasks
 
 # --- Figures 1 and 2 ---------------------------------------------------------------------------
 
@@ -44,32 +50,41 @@ def _typical(name: str, title: str) -> PlatePanel:
     """The map that the classifier is surest of, of all heads' typical ones of a class."""
 
     def draw(run: PaperRun) -> Panel:
-        known = run.results("patterns")
-        if "typical" not in known:
-            raise Unmeasured("needs typical maps, which its run does not have")
-        order = ("layer", "head", "rank")
-        scores, kinds = (
-            known[f"typical_{what}"].transpose(*order).values for what in ("score", "class")
-        )
-        scores = np.where(kinds == name, scores, np.nan)
-        if not np.isfinite(scores).any():
+        every = (run.beside.run(other) for other in ("words", *COMPARED) if other in run.beside)
+        known = [one for each in every if (one := _surest(each, name))]
+        if not known:
             raise Unmeasured("needs a map of this class: no head has one among its typical maps")
-        place = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
-        maps = known["typical"].transpose(*order, "query", "key").values[place]
+        _, label, maps = max(known, key=lambda one: one[0])
         size = int(np.isfinite(np.diag(maps)).sum())
-        head = run.names.head(int(place[0]), int(place[1]))
-        return Panel(title, partial(_draw_map, maps[:size, :size], head), height=1.0, beside=0.25)
+        words = f"{label}, {size} tokens"
+        return Panel(title, partial(_draw_map, maps[:size, :size], words), height=1.0, beside=0.25)
 
-    return PlatePanel(title, "words", draw)
+    return PlatePanel(title, "words", draw, COMPARED)
 
 
-def _draw_map(weights: Floats, head: str, axes: Axes) -> None:
+def _surest(run: PaperRun, name: str) -> tuple[float, str, Floats] | None:
+    """The highest score of a class’s typical maps in one run, its head, and the map."""
+    if "patterns" not in run or "typical" not in run["patterns"]:
+        return None
+    known, order = run["patterns"], ("layer", "head", "rank")
+    scores, kinds = (
+        known[f"typical_{what}"].transpose(*order).values for what in ("score", "class")
+    )
+    scores = np.where(kinds == name, scores, np.nan)
+    if not np.isfinite(scores).any():
+        return None
+    layer, head, rank = map(int, np.unravel_index(int(np.nanargmax(scores)), scores.shape))
+    maps = known["typical"].transpose(*order, "query", "key").values[layer, head, rank]
+    return float(scores[layer, head, rank]), run.names.head(layer, head), maps
+
+
+def _draw_map(weights: Floats, label: str, axes: Axes) -> None:
     edges = np.arange(len(weights) + 1, dtype=np.float64) - 0.5
     marks.cells(axes, edges, edges, weights, top=SHADE * float(weights.max()))
     axes.invert_yaxis()
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.spines[:].set(visible=True, color=color("rule"))
-    axes.set_xlabel(f"{head}, {len(weights)} tokens", loc="left", fontsize=6.5)
+    axes.set_xlabel(label, loc="left", fontsize=6.5)
 
 
 def _classes(run: PaperRun) -> Panel:
@@ -90,6 +105,43 @@ def _draw_classes(run: PaperRun, axes: Axes) -> None:
         axes.bar(row, 1, 0.78, color=color("rule"), alpha=0.5, lw=0)
         look: dict[str, Any] = {"ha": "center", "va": "center", "rotation": 90, "fontsize": 5}
         axes.text(row, 0.5, printable(words), color=color("muted"), **look)
+
+
+# --- Figure 4 ------------------------------------------------------------------------------------
+
+
+def _of_sentence(rank: int) -> PlatePanel:
+    """The map of the best head, or the second, on a stored sentence with a frame."""
+
+    def draw(run: PaperRun) -> Panel:
+        place = largest_first(run.results("frames")["score"].values)[rank]
+        maps = run.results("examples")
+        ends = maps["token_frame"].transpose("input", "token").values
+        there = np.flatnonzero((ends == 1).any(1) & (ends == 2).any(1))
+        if not there.size:
+            raise Unmeasured("needs a sentence of 12 to 40 tokens with a frame")
+        row = min(there.tolist(), key=lambda at: (maps["token_count"].values[at] > 0).sum())
+        here = maps.isel(input=row)
+        size = int((here["token_count"].values > 0).sum())
+        attention = here["token_attention"].isel(layer=place[0], head=place[1])
+        weights = attention.transpose("token", "token_other").values[:size, :size]
+        draw = partial(_draw_sentence, here.isel(token=slice(size)), weights.astype(np.float64))
+        return Panel(f"{run.names.head(*place)} on one sentence", draw, height=1.0, beside=0.3)
+
+    return PlatePanel(("Best", "Second best")[rank] + " head on one sentence", "frames", draw)
+
+
+def _draw_sentence(here: xr.Dataset, weights: Floats, axes: Axes) -> None:
+    """A map with its tokens; frames from the core elements to the word that evokes the frame."""
+    _draw_map(weights, "", axes)
+    words = [clipped(str(word), LETTERS) for word in here["token_text"].values]
+    special = here["special"].values > 0
+    set_tokens(axes, (words, words), (special, special), size=5.0, pad=1.5)
+    queries, keys = (np.flatnonzero(here["token_frame"].values == end) for end in (1, 2))
+    look: dict[str, Any] = {"fill": False, "ec": color("vermillion"), "lw": 1.0, "zorder": 3}
+    for query in queries.tolist():
+        for key in keys.tolist():
+            axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, **look))
 
 
 # --- Figures 5 and 6: a heat map for each task, on one scale -------------------------------------
@@ -123,7 +175,7 @@ def _small(number: Callable[[PaperRun], Estimate]) -> Callable[[PaperRun, str], 
     """The same without the names of axes, which have no room in a row of seven."""
 
     def draw(run: PaperRun, title: str) -> Panel:
-        panel = _scaled(number)(run, title)
+        panel = _scaled(number)(run, title.replace(", at chance", "*"))
 
         def bare(axes: Axes) -> None:
             panel.draw(axes)
@@ -180,7 +232,8 @@ GALLERY = (
         "Typical classes of self-attention maps",
         "Five maps in a row, both axes the tokens of an input, darker for more weight: vertical, "
         "diagonal, vertical + diagonal, block, heterogeneous.",
-        "Of each class the map that the classifier is surest of, from 0 (page) to its largest.",
+        "Of each class the map that the classifier is surest of, on sentences of the treebank or "
+        "examples of a task, from 0 (page) to its largest. Blocks need inputs of two sentences.",
         tuple(_typical(one.name, one.title) for one in CLASSES),
         5,
         1.0,
@@ -193,9 +246,9 @@ GALLERY = (
         (
             PlatePanel(
                 "Classes of maps",
-                f"compare:{TASKS[0]}",
+                COMPARED[0],
                 _classes,
-                tuple(f"compare:{task}" for task in TASKS[1:]),
+                COMPARED[1:],
             ),
         ),
         2,
@@ -208,9 +261,15 @@ GALLERY = (
         "annotated words of FrameNet, averaged over sentences, in which two heads stand out; "
         "beside it the maps of these two heads on one sentence. (Figure 3 there is an annotated "
         "sentence.)",
-        "The heat map; the maps of one sentence are those of headscope view.",
-        shown("frames", "frames", (1, "Frame element to target")),
-        height=0.6,
+        "Framed: from a core element to the word that evokes the frame. A sentence that was chosen "
+        "before the model ran; from 0 (page) to the largest.",
+        (
+            _of_sentence(0),
+            *shown("frames", "frames", (1, "Frame element to target")),
+            _of_sentence(1),
+        ),
+        3,
+        1.0,
     ),
     Plate(
         "Table 1",
@@ -236,7 +295,7 @@ GALLERY = (
         "Attention to [SEP] and to [CLS], by task",
         "Two rows of seven heat maps, layers down and heads across: average attention to [SEP] "
         "above, to [CLS] below, darker for more.",
-        f"Of the fine-tuned models; each row on one scale. {HERE}",
+        f"Of the fine-tuned models; each row on one scale; *: at chance. {HERE}",
         tuple(
             panel
             for target in ("sep", "cls")

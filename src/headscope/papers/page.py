@@ -33,6 +33,7 @@ from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
+NAMELESS = ("share", "1")  # units that do not stand behind a number
 FINEST = 4  # decimals, where fewer show no width of an interval
 OFTEN = 3  # a direction that at least this number of claims share is stated once, above them
 
@@ -210,10 +211,11 @@ def in_a_sentence(outcome: PaperOutcome) -> str:
     if not possible:
         return f"None of {total} lines could be asked of {name}."
     how = ", ".join(f"{n} {words.removeprefix('hold').lstrip(', ')}" for words, n in held.items())
+    verb = "holds" if sum(held.values()) == 1 else "hold"
+    fail = claim_engine.agreeing(counts["do not hold"], "do not hold")
     return (
-        f"{sum(held.values())} of the {possible} lines that could be asked of {name} hold"
-        f"{': ' * bool(held)}{how}. {counts['do not hold']} do not hold, and "
-        f"{counts['cannot tell']} cannot be told."
+        f"{sum(held.values())} of the {possible} lines that could be asked of {name} {verb}"
+        f"{': ' * bool(held)}{how}. {fail}, and {counts['cannot tell']} cannot be told."
     )
 
 
@@ -241,7 +243,11 @@ def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
     held = any(one.verdict.holds for one in outcome.claims)
     rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
     first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
-    return [(of.sign, words, n, of.kind) for of, words, n in rows if n or (held and words == first)]
+    shown = ((of, words, n) for of, words, n in rows if n or (held and words == first))
+    return [
+        (of.sign, claim_engine.agreeing(n, words).partition(" ")[2], n, of.kind)
+        for of, words, n in shown
+    ]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
@@ -268,10 +274,12 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
 
 
 def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
-    """`7 lines: 1 hold, 2 do not hold, 4 not asked`: what stands on a folded table."""
+    """`7 lines: 1 holds, 2 do not hold, 4 not asked`: what stands on a folded table."""
     counts = Counter(one.outcome for one in outcomes)
     plural = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
-    parts = (f"{n} {plural.get(kind, kind)}" for kind in Outcome if (n := counts[kind]))
+    parts = (
+        claim_engine.agreeing(n, plural.get(kind, kind)) for kind in Outcome if (n := counts[kind])
+    )
     return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
 
 
@@ -300,7 +308,7 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     )
     return {
         "claim": claim,
-        "unit": "" if claim.unit == "share" else claim.unit,
+        "unit": "" if claim.unit in NAMELESS else claim.unit,
         "verdict": verdict,
         "sign": verdict.sign,
         "kind": verdict.kind,

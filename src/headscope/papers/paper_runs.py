@@ -95,7 +95,8 @@ def coreference(workspace: Workspace, name: str) -> Run:
 def frames(workspace: Workspace, name: str) -> Run:
     """Which head links a frame's element to its target (Kovaleva et al. 2019, §4.2)."""
     folder = release(workspace.data.need("frames").paths[0])
-    return workspace.atlas(name, corpora.FramesCorpus(folder, on_error="skip"), "frames")
+    corpus = corpora.FramesCorpus(folder, on_error="skip")
+    return workspace.atlas(name, corpus, "frames", "examples")
 
 
 def words(workspace: Workspace, name: str) -> Run:

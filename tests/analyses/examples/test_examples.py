@@ -13,6 +13,7 @@ from analyses.running import observe
 from headscope.analyses.examples import measure
 from headscope.analyses.examples.measure import Examples
 from headscope.corpus import Example
+from headscope.corpus.document import Frame, FrameElement
 from headscope.corpus.stored_inputs import folded, places
 from headscope.model.batch import Batch
 from headscope.run.analysis import Scope
@@ -191,3 +192,13 @@ def test_ids_that_no_file_can_hold_are_made_fit_for_one() -> None:
     found = kept(odd)
     assert found["input"].values.tolist() == [f"\ufffd\ufffd {e.id}" for e in tiny_examples()[:2]]
     assert found.to_netcdf(engine="h5netcdf")
+
+
+def test_tokens_of_core_elements_and_of_what_evokes_a_frame_are_marked() -> None:
+    example = next(e for e in tiny_examples() if len(e.words or ()) >= 4)
+    parts = (FrameElement("Agent", 0, 0), FrameElement("Time", 3, 3, core=False))
+    framed = replace(example, frames=(Frame("Moving", 1, 2, parts),))
+    ends = kept([framed])["token_frame"].values[0, : len(framed)]
+    assert framed.word_index is not None
+    assert [{0: 1, 1: 2, 2: 2}.get(word, 0) for word in framed.word_index.tolist()] == ends.tolist()
+    assert set(ends.tolist()) == {0, 1, 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import headscope as hs
 from experiments.evolution.made import FEW, taught
+from forked import forked, killed_at
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import run_findings
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
@@ -151,6 +153,23 @@ def test_processes_share_the_checkpoints_and_go_on_for_each_other(
     np.testing.assert_array_equal(late["evolution"]["value"].values, numbers)
     with pytest.raises(InputError, match="one process to add them: leave --shard out"):
         shared(1, [trained, f"32={trained / 'checkpoint-24'}"])
+
+
+def test_an_evolution_that_was_killed_goes_on_with_the_same_numbers(
+    trained: Path, followed: hs.Run, tmp_path: Path
+) -> None:
+    few = [word for name, value in FEW.items() for word in (f"--{name}", value)]
+    how = ("--replicates", 20, "--linears", "stock", "--control", "none", "--no-report")
+    for at in (4, 6):  # within the first step, and after it
+        words = ("evolve", trained, *few, *how, "-o", "run")
+        with forked(*words, cwd=tmp_path, code=killed_at(at)) as process:
+            _, complaint = process.communicate()
+        assert process.returncode == -signal.SIGKILL, complaint
+    assert list((tmp_path / "run").rglob(".part-*"))  # what it was about to rename
+    run = evolve([trained], output=tmp_path / "run", **(HOW | {"control": "none"}))
+    np.testing.assert_array_equal(run["evolution"]["value"], followed["evolution"]["value"])
+    assert run.manifest["steps"] == followed.manifest["steps"]
+    assert not list((tmp_path / "run").rglob(".part-*"))
 
 
 @pytest.mark.parametrize("shard", [None, (1, 2)])

@@ -178,7 +178,7 @@ class StoredMaps(AnalysisPart):
         size = (len(self.examples), self.most)
         token, form = np.full(size, "", object), np.full(size, "", object)
         word, entity = np.full(size, -1), np.full(size, -1)
-        special, segment, count = (np.zeros(size, np.int64) for _ in range(3))
+        special, segment, count, frame = (np.zeros(size, np.int64) for _ in range(4))
         for at, example in enumerate(self.examples):
             first, sizes = self.places[at], self._sizes(at)
             n = len(first)
@@ -193,14 +193,16 @@ class StoredMaps(AnalysisPart):
                 word[at, :n] = np.where(sizes == 1, example.word_index[first], -1)
                 text = [w.form + " " * w.space_after for w in example.words]
                 form[at, :n] = ["" if w < 0 else text[w] for w in word[at, :n].tolist()]
-                of_word = entities(example)
+                of_word, ends = entities(example), frame_ends(example)
                 entity[at, :n] = np.where(word[at, :n] < 0, -1, of_word[word[at, :n]])
+                frame[at, :n] = np.where(word[at, :n] < 0, 0, ends[word[at, :n]])
         texts = {
             "token_text": (token.astype(str), "as the vocabulary has it"),
             "word_text": (form.astype(str), "the word of the token, with the space after it"),
             "token_count": (count, "tokens at a place; 0: no place"),
             "token_word": (word, "-1: none"),
             "token_entity": (entity, "whom a mention with this head word speaks of; -1: none"),
+            "token_frame": (frame, "1: core element of a frame; 2: evokes a frame; 0: neither"),
             "special": (special, "1: added by the tokenizer"),
             "segment": (segment, "0 or 1"),
         }
@@ -220,6 +222,17 @@ def entities(example: Example) -> Ints:
     for mention in example.mentions:
         numbers[mention.head] = known.setdefault(mention.entity, len(known))
     return numbers
+
+
+def frame_ends(example: Example) -> Ints:
+    """[word] 1 in a core element of a frame, 2 where the word evokes one, else 0."""
+    ends = np.zeros(len(example.words or ()), np.int64)
+    for frame in example.frames:
+        for element in frame.elements:
+            ends[element.first : element.last + 1] = element.core
+    for frame in example.frames:
+        ends[frame.first : frame.last + 1] = 2
+    return ends
 
 
 def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:

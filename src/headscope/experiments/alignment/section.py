@@ -116,4 +116,4 @@ def _heads(run: Reading, setting: str, axes: Axes) -> None:
     axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
     percent_axis(axes, "alignment error rate", top=1.0)
     words = with_interval("ρ", *at(run("spearman", setting=setting)))
-    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=6.5)
+    axes.text(1, 1.02, words, transform=axes.transAxes, ha="right", fontsize=6.5)

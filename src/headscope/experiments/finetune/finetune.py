@@ -44,7 +44,11 @@ class FinetuneRequest(
     _: KW_ONLY
     train: str | Path | None = option("A file to learn from, instead of --data.", before="epochs")
     dev: str | Path | None = option("A file to be scored on, instead of --data.", before="epochs")
-    dev_limit: int | None = option("Examples to be scored on at most.", least=1, before="epochs")
+    dev_limit: int | None = option(
+        "Examples to score on at most; --limit counts those to learn from.",
+        least=1,
+        before="epochs",
+    )
     from_scratch: bool = flag(
         "Random weights: only the shape and the tokenizer are MODEL's.",
         heading="The training",

@@ -74,7 +74,9 @@ class StudyRequest(
         least=0,
         heading="The training",
     )
-    dev_limit: int | None = option("Examples to be scored on at most.", least=1)
+    dev_limit: int | None = option(
+        "Examples to score on at most; --limit counts those to learn from.", least=1
+    )
     batch_tokens: int = option(
         "Tokens of a forward pass at most, all heads included.",
         BATCH_TOKENS,
