@@ -16,7 +16,7 @@ import headscope as hs
 from experiments.circuits.decoders import TOKENIZERS, made_tokenizer, network
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading, run_findings
-from headscope.experiments.circuits import CIRCUITS, relation_claims
+from headscope.experiments.circuits import CIRCUITS, relation_claims, relations
 from headscope.experiments.circuits.made_inputs import WordPairs
 from headscope.experiments.circuits.relation_claims import CARD
 from headscope.experiments.circuits.relations import (
@@ -307,3 +307,15 @@ def test_the_lists_have_each_word_once():
         assert len({*words}) == len(words), name
         assert len({*related}) == len(related), name
     assert NEXT not in WORDS
+
+
+def test_looking_at_few_tokens_first_finds_what_all_of_them_do(monkeypatch):
+    model = random(3, "plural", "opposite")
+    weights, known = WeightMaps(model), relations_of(model)
+    maps, hits = list(weights.layers()), []
+    for some in (2 * AMONG, 10**6):
+        monkeypatch.setattr(relations, "SOME", some)
+        hits.append(relation_hits(maps, weights, known, among=AMONG))
+    for name, whole in hits[1].items():
+        assert 0.02 < whole.mean() < 0.5
+        np.testing.assert_array_equal(hits[0][name], whole)

@@ -3,7 +3,8 @@
 The relation scores of MAPS (Elhelo and Geva 2025): the share of pairs (word, related word) of which
 the related one is among the k tokens that M raises most, and among those that it lowers most.
 M = x W_V W_O W_U; x is W_E of the word in the first layer that attends, and W_E → first
-feed-forward in all later ones. Only rows of the pairs' words are computed.
+feed-forward in all later ones. Only rows of the pairs' words are computed, and whole ones only
+where they can matter: a word below k of some tokens is not among the k highest of all.
 
 Beside each score stands the same of the other related words of the relation, in place of the right
 one: the mean over all ways to shuffle them. A head that always raises the same tokens does no more.
@@ -39,6 +40,7 @@ from headscope.model.model import Model
 
 MOST = 40  # pairs of a relation
 TOKENS = 10  # that a head raises, and lowers, most
+SOME = 4096  # tokens that are looked at first
 PLURALS = (
     "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
     "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
@@ -144,18 +146,18 @@ def relation_hits(
     hits = {name: np.zeros((len(one.ids),) * 2 + shape, bool) for name, one in kept.items()}
     first = {name: weights.first_feed_forward(one.ids).double() for name, one in kept.items()}
     size = ROUNDING * float(speaks.norm(dim=1).max())
+    some = speaks[:: max(1, len(speaks) // max(SOME, 2 * among))]
     for at, layer in enumerate(maps):
         for head, output in enumerate(layer.output):
-            to_tokens = output.float() @ speaks.T  # [dim, token]
+            to_some = output.float() @ some.T  # [dim, token]
             for name, pairs in kept.items():
                 read = first[name] if at else weights.embedding[pairs.ids].double()
                 values = read @ layer.value[head]  # [pair, dim]
-                logits = values.float() @ to_tokens  # [pair, token]
-                nothing = size * (values @ output).norm(dim=1).float()  # [pair]
-                for end, sign in enumerate((1, -1)):
-                    hits[name][:, :, at, head, end] = _among(
-                        sign * logits, pairs.right, nothing[:, None], among
-                    )
+                written, logits = (values @ output).float(), values.float() @ to_some
+                nothing = size * written.norm(dim=1)  # [pair]
+                hits[name][:, :, at, head] = _among(
+                    written, logits, nothing[:, None, None], speaks, pairs.right, among=among
+                )
     return hits
 
 
@@ -181,17 +183,36 @@ def most_tokens(
 
 
 def _among(
-    logits: torch.Tensor, right: Sequence[tuple[int, ...]], nothing: torch.Tensor, among: int
+    written: torch.Tensor,
+    logits: torch.Tensor,
+    nothing: torch.Tensor,
+    speaks: torch.Tensor,
+    right: Sequence[tuple[int, ...]],
+    *,
+    among: int,
 ) -> Bools:
-    """[pair, related word] which of them are among the highest tokens of logits [pair, token].
+    """[pair, related word, 2] which of them are among the highest, and the lowest, tokens.
 
-    nothing  [pair, 1] what rounding leaves: a token is above 0, and above the next, by more
+    written  [pair, model] what a head writes
+    logits   [pair, token] of some tokens
+    nothing  [pair, 1, 1] what rounding leaves: a token is above 0, and above the next, by more
+    speaks   [token, model] the unembedding
     """
     width = max(map(len, right))
     ids = torch.tensor([(one * width)[:width] for one in right])  # [related, form]
-    next_one = logits.topk(min(among + 1, logits.shape[1])).values[:, -1:]  # [pair, 1]
-    highest = logits[:, ids].amax(-1)  # [pair, related]
-    return np.asarray(highest > next_one.clamp_min(0) + nothing)
+    forms = torch.einsum("pm,rfm->prf", written, speaks[ids])
+    ends = torch.stack([forms.amax(-1), -forms.amin(-1)], -1)  # [pair, related, 2]
+    hits = ends > _limits(logits, among) + nothing
+    rows = hits.any(2).any(1)  # [pair] in others all lie below enough tokens
+    hits[rows] = ends[rows] > _limits(written[rows] @ speaks.T, among) + nothing[rows]
+    return np.asarray(hits)
+
+
+def _limits(logits: torch.Tensor, among: int) -> torch.Tensor:
+    """[pair, 1, 2] what the highest tokens of [pair, token] lie above, and minus the lowest."""
+    count = min(among + 1, logits.shape[1])
+    ends = [(sign * logits).topk(count).values[:, -1:] for sign in (1, -1)]
+    return torch.stack(ends, -1).clamp_min(0)
 
 
 def relation_result(

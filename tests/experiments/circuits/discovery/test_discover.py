@@ -22,7 +22,8 @@ from headscope.experiments.circuits.discovery.node_attribution import node_attri
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
-from headscope.experiments.circuits.discovery.section import findings
+from headscope.experiments.circuits.discovery.result import inclusion
+from headscope.experiments.circuits.discovery.section import findings, first_words
 from headscope.experiments.circuits.over_items import share_over
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
 from headscope.model.language_model import LanguageModel
@@ -90,7 +91,8 @@ def sentences(seen: xr.Dataset) -> list[str]:
     sizes = xr.Dataset(coords={"layer": range(layers), "head": range(heads)})
     tree = xr.DataTree.from_dict({"/": sizes, "discovery": seen})
     tree.attrs |= {"layers": layers, "heads": heads}
-    return findings(Reading(tree, DISCOVERY))
+    run = Reading(tree, DISCOVERY)
+    return [first_words(run), *findings(run)]
 
 
 def test_the_sentences_say_what_the_circuit_tells():
@@ -120,6 +122,18 @@ def test_what_scores_well_and_does_nothing_is_left_out():
         scores[[0, *true, idle]] = [3, 1, 1, 2]
         seen = chosen_circuit(paired, scores)
     assert set(np.flatnonzero(seen)) == {0, *true}
+
+
+def test_a_node_that_one_wording_needs_and_another_does_not_is_unsure():
+    items = [f"item {at}" for at in range(40)]
+    forms, gains = ["one", "two"] * 20, np.array([2.0, -1.0] * 20)
+    scores = np.stack([1 + gains, np.ones(40), np.zeros(40)], 1)  # [item, node]
+    how = {"size": 1, "many": 10, "seed": 0}
+    alike = inclusion(items, [""] * 40, scores, **how)[0]
+    apart = inclusion(items, forms, scores, **how)[0]
+    assert alike[0] > 0.95
+    assert apart[0] == pytest.approx(0.75, abs=0.06)  # both drawn wordings are the second: 1 in 4
+    assert apart.sum() == pytest.approx(1)
 
 
 def test_items_choose_or_try_and_never_both():

@@ -13,7 +13,7 @@ DISCOVERY = Question(
     package=__name__,
     name="discovery",
     title="The circuit",
-    place=304,
+    place=301,  # its sentence opens the page
     figures=(
         PicturePlan(
             name="circuit",

@@ -114,7 +114,7 @@ def _slopes(
         attention, place = places_of_readers(paired.nodes, layer)
         sources = zip(VIA, (call.query, call.key, call.value), strict=True)
         of_heads = [
-            _of_heads(how, layer, columns[layer][via], source, next(every), common)
+            _of_heads(how, layer, columns[layer][via], (source, next(every)), common=common)
             for via, source in sources
         ]
         yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads)
@@ -130,15 +130,16 @@ def _of_heads(
     how: SlopePass,
     layer: int,
     at: HeadColumns,
-    source: torch.Tensor,
-    slope: torch.Tensor,
+    sides: tuple[torch.Tensor, torch.Tensor],
+    *,
     common: int,
 ) -> torch.Tensor:
     """[head, row, token, model] slopes with respect to the stream through one of q, k, v.
 
-    source  [row, head, token, dim] these; one for heads that share keys
-    slope   [row, head, token, dim] with respect to those of each head
+    sides  [row, head, token, dim] these, one for heads that share keys; and the slopes with respect
+           to those of each head
     """
+    source, slope = sides
     shared, rows = slope.shape[1] // source.shape[1], list[torch.Tensor]()
     weight, _ = at.matrix()
     for place in range(shared):

@@ -1,8 +1,8 @@
 """Finds what adds to the residual stream in each layer of a decoder, and what reads it.
 
 A layer gives what it was given, and what attention and one other module add; both may pass a norm
-before they are added (Gemma). Queries, keys and values are parts of linear maps of the stream, or of
-a norm of it. All this is seen in one pass, so no table of families is needed.
+before they are added (Gemma). Queries, keys and values are parts of linear maps of the stream, or
+of a norm of it. All this is seen in one pass, so no table of families is needed.
 """
 
 from __future__ import annotations
@@ -146,10 +146,8 @@ def _gave(layer: _Layer, module: nn.Module, args: Any, output: Any) -> None:
 
 
 @torch.no_grad()
-def _adding(block: nn.Module, layer: _Layer) -> tuple[nn.Module | None, nn.Module, nn.Module | None]:
-    """The feed-forward layer, the first module that is given what it reads, and the norm after
-    attention.
-    """
+def _adding(block: nn.Module, layer: _Layer) -> tuple[Any, nn.Module, Any]:
+    """The feed-forward layer, what reads for it, and the norm after attention: see `LayerParts`."""
     before, after, own = layer.before, layer.after, layer.attention
     if before is not None and after is not None and own is not None:
         added = after - before
@@ -206,7 +204,9 @@ def _columns(layer: _Layer, call: AttentionCall) -> dict[str, HeadColumns] | str
     return seen
 
 
-def _moved(source: torch.Tensor, head: int, outputs: list[torch.Tensor]) -> tuple[int, torch.Tensor]:
+def _moved(
+    source: torch.Tensor, head: int, outputs: list[torch.Tensor]
+) -> tuple[int, torch.Tensor]:
     """The last map that a head of `source` follows from, and which of its outputs; or -1."""
     if not (outputs and source.requires_grad):
         return -1, torch.zeros(0)

@@ -44,8 +44,8 @@ def mean_slopes(paired: PairedPasses, pair: Pair, steps: int) -> list[torch.Tens
     """The mean slope of the logit difference along the way, for each of `NodeOutputs.tensors`."""
     sums = [torch.zeros_like(own) for own in pair.clean_gave.tensors()]
     for total, how in passes_along(paired, pair, steps):
-        for own, slope in zip(sums, torch.autograd.grad(total, how.nodes()), strict=True):
-            own += slope / steps
+        for whole, slope in zip(sums, torch.autograd.grad(total, how.nodes()), strict=True):
+            whole.add_(slope, alpha=1 / steps)
     return sums
 
 

@@ -185,9 +185,9 @@ class NodePasses(Reversible):
         if isinstance(columns, dict):
             return columns
         raise ModelError(
-            f"edges of {type(self.network).__name__} are unknown: {columns}; wanted a decoder whose "
-            "layers norm the stream and map it to queries, keys and values. Nodes can be found "
-            "without edges"
+            f"edges of {type(self.network).__name__} are unknown: {columns}; wanted a decoder "
+            "whose layers norm the stream and map it to queries, keys and values. Nodes can be "
+            "found without edges"
         )
 
     def _begin(self, layer: int, _block: Any, args: Any, kwargs: Any) -> Any:

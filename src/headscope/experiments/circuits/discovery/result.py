@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,15 +15,17 @@ from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     ANY,
     POSITIVE,
+    SHARE,
     Bounds,
     Estimate,
     estimate,
+    even,
     without_interval,
 )
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.edge_attribution import reader_keys
 from headscope.experiments.circuits.discovery.finding import FAITHFUL, ORDERS, Discovery
-from headscope.experiments.circuits.discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
+from headscope.experiments.circuits.discovery.node_sets import REPLACEMENTS, SHARES, areas
 from headscope.experiments.circuits.over_items import (
     FEWEST_ITEMS,
     about,
@@ -31,7 +34,7 @@ from headscope.experiments.circuits.over_items import (
     share_over,
 )
 
-RESAMPLES = 200
+RESAMPLES = 1000
 FROM = "share of the difference between the whole network and none of it"
 # variable → its dimensions, what it is, whose it is; in shares of 1, but for `gap`
 VARIABLES = {
@@ -42,9 +45,10 @@ VARIABLES = {
     ),
     "included": (
         "node",
-        "how often the node is among as many first ones, items resampled",
+        "how often the node is among as many first ones, wordings and items resampled",
         OURS,
     ),
+    "included_in_form": ("form node", "1 for as many first nodes of one wording", OURS),
     "member": ("node", "1 for nodes of the circuit", OURS),
     "needed": ("node", "what the circuit loses without it", WANG),
     "faithfulness": (
@@ -91,6 +95,7 @@ def discovery_result(circuit: Discovery, names: HeadNames, *, replicates: int) -
         "replacement": REPLACEMENTS,
         "order": ORDERS,
         "share": SHARES,
+        "form": list(dict.fromkeys(circuit.prompts.forms)),
     }
     if circuit.edges is not None:
         coords["reader"] = reader_keys(circuit.nodes, names)
@@ -119,6 +124,7 @@ def _of_nodes(circuit: Discovery, replicates: int) -> dict[str, Any]:
     return {
         "score": share_over(items, circuit.scores, circuit.gap, replicates=replicates),
         "included": _included(circuit),
+        "included_in_form": _of_forms(circuit),
         "member": circuit.member.astype(float),
         "needed": Estimate(*needed),
         "faithfulness": _estimate(circuit, curves),
@@ -162,13 +168,58 @@ def _estimate(circuit: Discovery, draws: Float64, bounds: Bounds = ANY) -> Estim
     return without_interval(draws[0], draws) if few else estimate(draws, bounds=bounds)
 
 
-def _included(circuit: Discovery) -> Float64:
-    """[node] how often it is among the first nodes, over resampled items, as many as chose."""
-    items, size = np.array(circuit.prompts.items), int(circuit.member.sum())
-    unique = np.unique(items)
-    of_items = np.stack([circuit.scores[items == item].sum(0) for item in unique])
-    many, times = len({*items[circuit.choosing]}), np.zeros(circuit.scores.shape[1])
-    for draw in range(RESAMPLES):
-        some = generator(circuit.seed, "resampled items", str(draw)).choice(len(unique), many)
-        times[in_order(of_items[some].sum(0))[:size]] += 1
-    return times / RESAMPLES
+def _included(circuit: Discovery) -> Estimate:
+    prompts, size = circuit.prompts, int(circuit.member.sum())
+    many = len({*np.array(prompts.items)[circuit.choosing]})
+    draws = inclusion(
+        prompts.items, prompts.forms, circuit.scores, size=size, many=many, seed=circuit.seed
+    )
+    if len(draws) <= FEWEST_ITEMS:
+        return without_interval(draws[0])
+    return estimate(draws, even(draws), bounds=SHARE)
+
+
+def inclusion(
+    items: Sequence[str],
+    forms: Sequence[str],
+    scores: Float64,
+    *,
+    size: int,
+    many: int,
+    seed: int,
+) -> Float64:
+    """[item + 1, node] how often each node is among the first, over resampled wordings and items of
+    these; then over the samples that hold not this item (Efron 1992).
+
+    items, forms  [prompt] of which item and of which wording it is
+    scores        [prompt, node]
+    size, many    first nodes; items of a sample
+    """
+    prompts = list(zip(items, forms, strict=True))
+    units, kinds = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
+    of_units = np.zeros((len(units), scores.shape[1]))
+    np.add.at(of_units, [units.index(one) for one in prompts], scores)
+    kind, counts = [kinds.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
+    for draw, row in enumerate(counts):
+        rng = generator(seed, "resampled prompts", str(draw))
+        worth = np.bincount(rng.choice(len(kinds), len(kinds)), minlength=len(kinds))[kind]
+        np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
+    among = _first(counts @ of_units, size)
+    own = np.array([item for item, _ in units])
+    lacking = (counts[:, own == item].sum(1) == 0 for item in dict.fromkeys(items))
+    return np.stack([among.mean(0), *(among[some].mean(0) for some in lacking)])
+
+
+def _first(scores: Float64, size: int) -> Float64:
+    """[…, node] 1 for the nodes of the largest scores."""
+    among = np.zeros_like(scores)
+    first = np.argsort(-scores, axis=-1, kind="stable")[..., :size]
+    np.put_along_axis(among, first, 1.0, -1)
+    return among
+
+
+def _of_forms(circuit: Discovery) -> Float64:
+    """[form, node] 1 for the first nodes of a wording, as many as are in the circuit."""
+    forms = np.array(circuit.prompts.forms)
+    sums = [circuit.scores[forms == form].sum(0) for form in dict.fromkeys(circuit.prompts.forms)]
+    return _first(np.stack(sums), int(circuit.member.sum()))
