@@ -100,8 +100,8 @@ def layer_parts(
             hook = block.register_forward_pre_hook(partial(_begin, layer), with_kwargs=True)
             stack.callback(hook.remove)
             for module in block.modules():
-                place = {block: _end, attention: _attended}.get(module)
-                place = place or (_mapped if module in inside else _gave)
+                usual = _mapped if module in inside else _gave
+                place: Any = {block: _end, attention: _attended}.get(module, usual)
                 own = module.register_forward_hook(partial(place, layer))
                 stack.callback(own.remove)
         run()
@@ -193,7 +193,7 @@ def _columns(layer: _Layer, call: AttentionCall) -> dict[str, HeadColumns] | str
         moved = [_moved(source, head, outputs) for head in range(source.shape[1])]
         maps, sizes = {at for at, _ in moved}, {len(own) for _, own in moved}
         every = torch.cat([own for _, own in moved])
-        if len(maps) > 1 or -1 in maps or len(sizes) > 1 or len(every.unique()) < len(every):
+        if len(maps) > 1 or -1 in maps or len(sizes) > 1 or len(set(every.tolist())) < len(every):
             return f"the {via} of its heads are no parts of one map"
         module, inputs, _ = layer.maps[maps.pop()]
         norms = [one for one in layer.others if one[1] is layer.before and one[2] is inputs]

@@ -200,8 +200,8 @@ def inclusion(
     of_units = np.zeros((len(units), scores.shape[1]))
     np.add.at(of_units, [units.index(one) for one in prompts], scores)
     kind, counts = [kinds.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
-    for draw, row in enumerate(counts):
-        rng = generator(seed, "resampled prompts", str(draw))
+    rng = generator(seed, "resampled prompts")
+    for row in counts:
         worth = np.bincount(rng.choice(len(kinds), len(kinds)), minlength=len(kinds))[kind]
         np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
     among = _first(counts @ of_units, size)

@@ -95,7 +95,7 @@ def _members_findings(run: Reading) -> list[str]:
     names, data = Nodes(*shape(run.tree)).printed(run.names), run.data
     most = [f"{names[one]} {percent(*at(run('needed'), one))}" for one in members(run)[:NAMED]]
     unsure = [names[one] for one in members(run) if data["included"].values[one] < SURE]
-    said = [f"It loses most without {listed(most)}."] if most else []
+    said = [f"The circuit loses most without {listed(most)}."] if most else []
     if unsure:
         many = "one" if len(unsure) == 1 else f"{len(unsure)}"
         forms = data.sizes.get("form", 1)
@@ -113,8 +113,8 @@ def _complete_finding(run: Reading) -> list[str]:
     worst = float(half[np.argmax(np.abs(half))])
     way = "more" if worst > 0 else "less"
     return [
-        f"Without half of itself it tells at most {percent(abs(worst))} {way} than the whole "
-        "network without this half does."
+        f"Without half of itself the circuit tells at most {percent(abs(worst))} {way} than the "
+        "whole network without this half does."
     ]
 
 
