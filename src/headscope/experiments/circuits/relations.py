@@ -40,7 +40,7 @@ from headscope.model.model import Model
 
 MOST = 40  # pairs of a relation
 TOKENS = 10  # that a head raises, and lowers, most
-OTHERS = 5  # related words that are not the right one, for each word
+OTHERS = 8  # related words that are not the right one, for each word
 SOME = 4096  # tokens that are looked at first
 ROWS = 256  # words whose whole rows are computed together
 PLURALS = (

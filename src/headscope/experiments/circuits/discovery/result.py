@@ -15,11 +15,10 @@ from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     ANY,
     POSITIVE,
-    SHARE,
+    TAIL,
     Bounds,
     Estimate,
     estimate,
-    even,
     without_interval,
 )
 from headscope.core.results import Variable, labelled
@@ -170,13 +169,11 @@ def _estimate(circuit: Discovery, draws: Float64, bounds: Bounds = ANY) -> Estim
 
 def _included(circuit: Discovery) -> Estimate:
     prompts, size = circuit.prompts, int(circuit.member.sum())
-    many = len({*np.array(prompts.items)[circuit.choosing]})
-    draws = inclusion(
-        prompts.items, prompts.forms, circuit.scores, size=size, many=many, seed=circuit.seed
-    )
-    if len(draws) <= FEWEST_ITEMS:
-        return without_interval(draws[0])
-    return estimate(draws, even(draws), bounds=SHARE)
+    many, items = len({*np.array(prompts.items)[circuit.choosing]}), len(set(prompts.items))
+    how = {"size": size, "many": many, "seed": circuit.seed}
+    share = inclusion(prompts.items, prompts.forms, circuit.scores, **how)
+    few = items < FEWEST_ITEMS
+    return without_interval(share) if few else included(share, many=many, items=items)
 
 
 def inclusion(
@@ -188,8 +185,7 @@ def inclusion(
     many: int,
     seed: int,
 ) -> Float64:
-    """[item + 1, node] how often each node is among the first, over resampled wordings and items of
-    these; then over the samples that hold not this item (Efron 1992).
+    """[node] how often each node is among the first, over resampled wordings and items of these.
 
     items, forms  [prompt] of which item and of which wording it is
     scores        [prompt, node]
@@ -204,10 +200,22 @@ def inclusion(
     for row in counts:
         worth = np.bincount(rng.choice(len(kinds), len(kinds)), minlength=len(kinds))[kind]
         np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
-    among = _first(counts @ of_units, size)
-    own = np.array([item for item, _ in units])
-    lacking = (counts[:, own == item].sum(1) == 0 for item in dict.fromkeys(items))
-    return np.stack([among.mean(0), *(among[some].mean(0) for some in lacking)])
+    return np.asarray(_first(counts @ of_units, size).mean(0))
+
+
+def included(share: Float64, *, many: int, items: int) -> Estimate:
+    """How often a node is among the first of samples of `many` items, with its interval over items.
+
+    It is where the sum of its scores passes that of another node. As far as sums are normal this
+    happens in a share Φ(z) of samples, and z has the standard error √(many / items), whatever the
+    scores are.
+    """
+    from scipy.special import ndtr, ndtri, stdtrit  # not for who reads arguments only
+
+    half = -stdtrit(items - 1, TAIL) * np.sqrt(many / (items - 1))
+    z = ndtri(share.clip(0.5 / RESAMPLES, 1 - 0.5 / RESAMPLES))
+    low, high = np.where(share > 0, ndtr(z - half), 0), np.where(share < 1, ndtr(z + half), 1)
+    return Estimate(share, low, high)
 
 
 def _first(scores: Float64, size: int) -> Float64:
