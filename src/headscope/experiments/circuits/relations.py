@@ -161,8 +161,9 @@ def relation_hits(
         ends -= size * written.norm(dim=2)[..., None, None]  # what rounding leaves
         pairs_of = zip(values.float(), layer.output.float(), strict=True)
         own = ends > torch.stack([_limits(v @ (o @ some.T), among) for v, o in pairs_of])
-        for rows in own.flatten(2).any(2).nonzero().split(ROWS):  # else enough tokens lie above
-            place = tuple(rows.T)
+        left = own.flatten(2).any(2).nonzero()  # for others enough tokens lie above
+        for start in range(0, len(left), ROWS):
+            place = tuple(left[start : start + ROWS].T)
             own[place] = ends[place] > _limits(written[place] @ speaks.T, among)
         hits.append(own.movedim(0, 2).numpy())  # [word, related, head, 2]
     counts = [len(one.ids) for one in kept.values()]

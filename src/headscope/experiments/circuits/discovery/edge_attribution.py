@@ -19,7 +19,6 @@ from headscope.experiments.circuits.discovery.node_attribution import SlopePass,
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.nodes import NodeOutputs
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
-from headscope.experiments.circuits.head_swaps import in_common
 from headscope.experiments.circuits.readout import FrozenNorm
 from headscope.model.batch import to_float64
 
@@ -80,26 +79,24 @@ def places_of_readers(nodes: Nodes, layer: int) -> tuple[slice, int]:
 
 def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
     """[example, node, reader]"""
-    nodes, common = paired.nodes, in_common(pair.clean, pair.corrupted)[0].common
+    nodes = paired.nodes
     with torch.no_grad():
-        sides = (pair.clean_gave, pair.corrupted_gave)
-        clean, other = (written(paired, gave, common) for gave in sides)
+        clean, other = (written(paired, own) for own in (pair.clean_gave, pair.corrupted_gave))
     change = (clean - other) / steps  # [node, example, token, model]
     scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
     for total, how in passes_along(paired, pair, steps):
-        for senders, readers, slopes in _slopes(paired, total, how, common):
+        for senders, readers, slopes in _slopes(paired, total, how):
             scores[:, :senders, readers] += torch.einsum("netd,retd->enr", change[:senders], slopes)
     return scores
 
 
 def _slopes(
-    paired: PairedPasses, total: torch.Tensor, how: SlopePass, common: int
+    paired: PairedPasses, total: torch.Tensor, how: SlopePass
 ) -> Iterator[tuple[int, slice, torch.Tensor]]:
     """Yields how many nodes stand before some readers, which these are, and [reader, row, token,
     model] the slopes of `total` with respect to what each of them alone reads.
 
-    total   of a pass along the way; its graph is used up
-    common  first tokens that are left out
+    total  of a pass along the way; its graph is used up
     """
     assert how.gave is not None
     assert how.end is not None
@@ -114,7 +111,7 @@ def _slopes(
         attention, place = places_of_readers(paired.nodes, layer)
         sources = zip(VIA, (call.query, call.key, call.value), strict=True)
         of_heads = [
-            _of_heads(how, layer, columns[layer][via], (source, next(every)), common=common)
+            _of_heads(how, layer, columns[layer][via], source, next(every))
             for via, source in sources
         ]
         yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads)
@@ -122,44 +119,38 @@ def _slopes(
             slope = next(every)
             if layer not in how.fed:  # it reads what its heads read
                 (slope,) = torch.autograd.grad(fed, how.streams[layer], slope, retain_graph=True)
-            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[None, :, common:]
-    yield len(paired.nodes), slice(-1, None), next(every)[None, :, common:]
+            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[None]
+    yield len(paired.nodes), slice(-1, None), next(every)[None]
 
 
 def _of_heads(
-    how: SlopePass,
-    layer: int,
-    at: HeadColumns,
-    sides: tuple[torch.Tensor, torch.Tensor],
-    *,
-    common: int,
+    how: SlopePass, layer: int, at: HeadColumns, source: torch.Tensor, slope: torch.Tensor
 ) -> torch.Tensor:
     """[head, row, token, model] slopes with respect to the stream through one of q, k, v.
 
-    sides  [row, head, token, dim] these, one for heads that share keys; and the slopes with respect
-           to those of each head
+    source  [row, head, token, dim] these, one for heads that share keys
+    slope   [row, head, token, dim] with respect to those of each head
     """
-    source, slope = sides
     shared, rows = slope.shape[1] // source.shape[1], list[torch.Tensor]()
     weight, _ = at.matrix()
     for place in range(shared):
         cotangent, output = slope[:, place::shared], how.outputs[at.module]
         (own,) = torch.autograd.grad(source, output, cotangent, retain_graph=True)
-        rows.append(torch.einsum("rtkd,mkd->krtm", own[:, common:, at.columns], weight))
+        rows.append(torch.einsum("rtkd,mkd->krtm", own[..., at.columns], weight))
     through = torch.stack(rows, 1).flatten(0, 1)  # [head, row, token, model]
     if at.norm is None:
         return through
-    stream = how.streams[layer].detach()[:, common:].expand(through.shape).requires_grad_()
+    stream = how.streams[layer].detach().expand(through.shape).requires_grad_()
     with torch.enable_grad():
         return torch.autograd.grad(at.norm(stream), stream, through)[0]
 
 
-def written(paired: PairedPasses, gave: NodeOutputs, common: int) -> torch.Tensor:
-    """[node, example, token, model] what each node adds to the stream, after the common tokens."""
-    made = [gave.stream[None, :, common:]]
+def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
+    """[node, example, token, model] what each node adds to the stream."""
+    made = [gave.stream[None]]
     for layer, (mixed, fed) in enumerate(zip(gave.heads, gave.feed_forward, strict=True)):
-        heads = written_by_heads(paired, layer, mixed[:, common:])
-        made += [heads, torch.zeros_like(heads[:1]) if fed is None else fed[None, :, common:]]
+        heads = written_by_heads(paired, layer, mixed)
+        made += [heads, torch.zeros_like(heads[:1]) if fed is None else fed[None]]
     return torch.cat(made)
 
 

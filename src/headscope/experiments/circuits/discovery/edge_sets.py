@@ -48,9 +48,9 @@ def answers_of_edges(paired: PairedPasses, sets: Bools | Float64) -> Float64:
     answers = np.zeros((len(paired.prompts.clean), len(sets)))
     shared = paired.nodes.heads // len(paired.passes.columns(0)["k"].columns)
     for pair in paired.pairs():
-        rows, tokens = pair.clean.batch.input_ids.shape
+        rows, tokens = pair.real.shape
         with torch.no_grad():
-            other = written(paired, pair.corrupted_gave, 0)
+            other = written(paired, pair.corrupted_gave)
             fit = paired.batch_tokens // (rows * tokens * shared)
             at_once = max(1, min(fit, MOST // other.numel()))
             for start in range(0, len(sets), at_once):
