@@ -53,19 +53,19 @@ class AfterCommon(SharedPrefix):
 
     def __init__(self, network: PreTrainedModel, *args: Any, **options: Any) -> None:
         super().__init__(network, *args, **options)
-        self._asked: AskedBatch | None = None
+        self.prompts: AskedBatch | None = None
 
     def read(self, prompts: AskedBatch) -> None:
         """Run the common prefix of two prompts."""
         self._pass = WholePass(self.stand_in)
         with torch.inference_mode():
-            self._asked = prefix_read(self.network, prompts)
+            self.prompts = prefix_read(self.network, prompts)
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
         """As before; mixtures and logits are those of the tokens after the common prefix."""
-        if self._asked is None or not self._asked.common:
+        if self.prompts is None or not self.prompts.common:
             return super().told(batch, copies)
-        return logits_after(self.network, replace(self._asked, batch=batch), copies)
+        return logits_after(self.network, replace(self.prompts, batch=batch), copies)
 
 
 def prefix_read(network: PreTrainedModel, prompts: AskedBatch) -> AskedBatch:

@@ -42,7 +42,7 @@ MOST = 40  # pairs of a relation
 TOKENS = 10  # that a head raises, and lowers, most
 OTHERS = 8  # related words that are not the right one, for each word
 SOME = 4096  # tokens that are looked at first
-ROWS = 256  # words whose whole rows are computed together
+ROWS = 64  # words whose whole rows are computed together
 PLURALS = (
     "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
     "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
