@@ -95,8 +95,8 @@ def asking_after(
     objective: TokenLoss, network: PreTrainedModel, prompts: AskedBatch, copies: int
 ) -> AbstractContextManager[None]:
     """A context in which the output head computes only the row after each prompt."""
-    asked = [at - prompts.common for at in objective.asked]
-    return replace(objective, asked=asked).asking(network, list(prompts.places) * copies)
+    places = [at - prompts.common for at in objective.asked]
+    return replace(objective, asked=places).asking(network, list(prompts.places) * copies)
 
 
 class HeadSwaps:

@@ -77,14 +77,14 @@ class EdgePass(NodePass):
     cut: torch.Tensor
     changes: torch.Tensor = field(init=False)
     known: int = field(default=0, init=False)
-    given: torch.Tensor = field(init=False)
+    layer_stream: torch.Tensor = field(init=False)
 
     def stream(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """As it is; before the first layer it is a node."""
         if not layer:
             self.changes = self.other.repeat(1, len(self.cut), 1, 1)  # [node, row, token, model]
             self._add(own[None])
-        self.given = own
+        self.layer_stream = own
         return own
 
     def mapped(self, layer: int, module: nn.Module, own: torch.Tensor) -> torch.Tensor:
@@ -98,7 +98,7 @@ class EdgePass(NodePass):
                 continue
             first = readers.start + place * nodes.heads
             stream = self.corrected(slice(first, first + nodes.heads), nodes.head(layer, 0))
-            stream = stream + self.given[:base]
+            stream = stream + self.layer_stream[:base]
             normed = stream if at.norm is None else at.norm.forward(stream)
             for head, column, numbers in _by_head(normed, at):
                 where = slice(None) if via == "q" else slice(head % self.shared, None, self.shared)
