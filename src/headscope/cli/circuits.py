@@ -96,14 +96,14 @@ def _to_export(options: _CircuitOptions) -> LanguageModel:
 
 
 def _lines(run: Run, written: list[Path]) -> Iterator[str]:
-    from headscope.claims.headline import headline
     from headscope.claims.reading import run_findings
     from headscope.core.results import estimate
     from headscope.core.wording import percent
+    from headscope.report.build import first_words
 
     counts, scores = run.manifest["counts"], run["circuits"]
     yield f"{size_of(run.manifest['model'])}, {counts['examples']:,} made inputs"
-    yield from filter(None, [headline(run.tree), *run_findings(run.tree)])
+    yield from filter(None, [first_words(run.tree), *run_findings(run.tree)])
     for name, parts in _parts(scores):
         values = estimate(scores, parts[0], **parts[1]).value
         most = (-values).argsort(axis=None, kind="stable")[:NAMED].tolist()

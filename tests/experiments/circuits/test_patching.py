@@ -82,7 +82,7 @@ def test_tokens_that_both_prompts_begin_with_run_once(name, monkeypatch):
     own = AfterCommon.told
 
     def told(self, batch, copies):
-        ran.append((self.common, copies))
+        ran.append((self.prompts.common, copies))
         return own(self, batch, copies)
 
     monkeypatch.setattr(AfterCommon, "told", told)

@@ -24,6 +24,7 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import decoder, prompt_set
+from headscope.experiments.circuits.discovery.layer_parts import VIA
 from headscope.experiments.circuits.head_swaps import (
     AskedBatch,
     asked_batches,
@@ -44,7 +45,6 @@ from headscope.model.request import BATCH_TOKENS
 from headscope.model.shared_prefix import CopiedPass, SharedPrefix, WholePass
 from headscope.model.variants import check
 
-VIA = ("q", "k", "v")
 TODD = "Todd et al. 2024, average indirect effect"
 
 

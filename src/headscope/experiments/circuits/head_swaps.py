@@ -35,11 +35,13 @@ class AskedBatch:
 
     places  [example] which of the prompts they are
     common  how many first tokens nothing is replaced at: their keys and values are computed once
+    past    these, where they are ready
     """
 
     batch: Batch
     places: Sequence[int]
     common: int = 0
+    past: Any = None
 
 
 class AfterCommon(SharedPrefix):
@@ -51,31 +53,50 @@ class AfterCommon(SharedPrefix):
 
     def __init__(self, network: PreTrainedModel, *args: Any, **options: Any) -> None:
         super().__init__(network, *args, **options)
-        self.common = 0
-        self._past: Any = None
+        self.prompts: AskedBatch | None = None
 
     def read(self, prompts: AskedBatch) -> None:
         """Run the common prefix of two prompts."""
-        self.common = prompts.common
-        if self.common:
-            self._pass = WholePass(self.stand_in)
-            ids, mask = (t[:, : self.common] for t in prompts.batch.inputs[:2])
-            with torch.inference_mode():
-                self._past = cache_of(run_network(self.network, ids, mask, use_cache=True))
+        self._pass = WholePass(self.stand_in)
+        with torch.inference_mode():
+            self.prompts = prefix_read(self.network, prompts)
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
         """As before; mixtures and logits are those of the tokens after the common prefix."""
-        if not self.common:
+        if self.prompts is None or not self.prompts.common:
             return super().told(batch, copies)
-        past = deepcopy(self._past)
-        past.reorder_cache(torch.arange(len(batch.mask), device=batch.mask.device).repeat(copies))
-        ids, mask = (
-            batch.input_ids[:, self.common :].repeat(copies, 1),
-            batch.mask.repeat(copies, 1),
-        )
-        more = going_on(self.network, past) | {"use_cache": True}
-        logits: torch.Tensor = run_network(self.network, ids, mask, **more).logits
-        return logits
+        return logits_after(self.network, replace(self.prompts, batch=batch), copies)
+
+
+def prefix_read(network: PreTrainedModel, prompts: AskedBatch) -> AskedBatch:
+    """The same with the keys and values of the common prefix, if there is one."""
+    if not prompts.common:
+        return prompts
+    ids, mask = (t[:, : prompts.common] for t in prompts.batch.inputs[:2])
+    return replace(prompts, past=cache_of(run_network(network, ids, mask, use_cache=True)))
+
+
+def logits_after(network: PreTrainedModel, prompts: AskedBatch, copies: int) -> torch.Tensor:
+    """[copy * example, …] the logits of copies of a batch, of the tokens after its prefix."""
+    if not prompts.common:
+        inputs = (tensor.repeat(copies, 1) for tensor in prompts.batch.inputs)
+        whole: torch.Tensor = run_network(network, *inputs).logits
+        return whole
+    ids, mask = prompts.batch.input_ids[:, prompts.common :], prompts.batch.mask
+    past = deepcopy(prompts.past)
+    past.reorder_cache(torch.arange(len(mask), device=mask.device).repeat(copies))
+    more = going_on(network, past) | {"use_cache": True}
+    rows = (tensor.repeat(copies, 1) for tensor in (ids, mask))
+    logits: torch.Tensor = run_network(network, *rows, **more).logits
+    return logits
+
+
+def asking_after(
+    objective: TokenLoss, network: PreTrainedModel, prompts: AskedBatch, copies: int
+) -> AbstractContextManager[None]:
+    """A context in which the output head computes only the row after each prompt."""
+    places = [at - prompts.common for at in objective.asked]
+    return replace(objective, asked=places).asking(network, list(prompts.places) * copies)
 
 
 class HeadSwaps:
@@ -94,10 +115,8 @@ class HeadSwaps:
             return self.prefix.whole(prompts.batch)
 
     def asking(self, prompts: AskedBatch, copies: int) -> AbstractContextManager[None]:
-        """A context in which the output head computes only the row after each prompt."""
-        places = [at - prompts.common for at in self.objective.asked]
-        objective = replace(self.objective, asked=places)
-        return objective.asking(self.prefix.network, list(prompts.places) * copies)
+        """As `asking_after`."""
+        return asking_after(self.objective, self.prefix.network, prompts, copies)
 
     def given(
         self, prompts: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor

@@ -170,7 +170,10 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
         form = IOI[rng.integers(len(IOI))]
         prompts = [
             Prompt(
-                form.format(a=first, b=second, s=s, place=place, object=object_), f" {to}", f" {s}"
+                form.format(a=first, b=second, s=s, place=place, object=object_),
+                f" {to}",
+                "",
+                form=form,
             )
             for s, to in ((first, second), (second, first))
         ]
@@ -228,7 +231,7 @@ def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterat
     couples = [couple for some in known.values() for couple in _couples(some, rng)]
     for form in forms:
         for couple in couples:
-            prompts = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
+            prompts = [Prompt(form.format(word), f" {to}", "", form=form) for word, to in couple]
             yield from _swapped(tokenizer, prompts, " ".join(word for word, _ in couple))
 
 
@@ -238,7 +241,10 @@ def _pronouns(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
     couples = list(zip(*sexes, strict=False))
     for form in PRONOUN_FORMS:
         for man, woman in couples:
-            prompts = [Prompt(form.format(man), " he", ""), Prompt(form.format(woman), " she", "")]
+            prompts = [
+                Prompt(form.format(name), word, "", form=form)
+                for name, word in ((man, " he"), (woman, " she"))
+            ]
             yield from _swapped(tokenizer, prompts, f"{man} {woman}")
 
 
@@ -290,7 +296,9 @@ def _arithmetic(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
     for form in SUM_FORMS:
         for sums in couples:
             first = int(rng.integers(10, min(sums) - 9))
-            prompts = [Prompt(form.format(first, one - first), f" {one}", "") for one in sums]
+            prompts = [
+                Prompt(form.format(first, one - first), f" {one}", "", form=form) for one in sums
+            ]
             yield from _swapped(tokenizer, prompts, " ".join(map(str, sums)))
 
 
@@ -316,7 +324,7 @@ def _agreement(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
         form, verbs = str(rng.choice(AGREEMENT_FORMS)), str(rng.choice(VERBS)).split()
         near = "".join([*_others(nouns, [noun], rng)[:1], *"s" * rng.integers(2)])
         prompts = [
-            Prompt(form.format(subject, near), f" {verb}", "")
+            Prompt(form.format(subject, near), f" {verb}", "", form=form)
             for subject, verb in zip((noun, f"{noun}s"), verbs, strict=True)
         ]
         yield from _swapped(tokenizer, prompts, f"{noun} {noun}s")

@@ -11,7 +11,7 @@ from headscope.experiments.circuits.made_prompts import MADE
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
 from headscope.tasks.table_files import read_table
 
-COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
+COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item", "form")
 PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
 
 
@@ -36,7 +36,7 @@ def as_prompt(source: PromptLike) -> Prompt:
 
 
 def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
-    """The prompts in a table with the columns COLUMNS, of which the last two may be absent.
+    """The prompts in a table with the columns COLUMNS, of which the last three may be absent.
 
     An answer stands after its prompt and one space.
 
@@ -78,6 +78,6 @@ def prompts_in(path: str | Path) -> list[Prompt]:
                 f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
                 "answer and a wrong one"
             )
-        text, answer, wrong, corrupted, item = cells
-        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item))
+        text, answer, wrong, *more = cells
+        prompts.append(Prompt(text, f" {answer}", f" {wrong}", *more))
     return prompts

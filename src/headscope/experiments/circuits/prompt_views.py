@@ -27,7 +27,8 @@ from headscope.core.results import labelled, largest_first, tabled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.circuits.direct_logits import SOURCE, written
-from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
+from headscope.experiments.circuits.discovery.layer_parts import VIA
+from headscope.experiments.circuits.head_paths import one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.score_parts import strongest_writers

@@ -25,6 +25,7 @@ class Prompt:
     wrong      what should not, likewise; the first token in which they differ is compared
     corrupted  a text of as many tokens after which `wrong` fits better; "" where there is none
     item       prompts of one name are no independent items; "": this one is by itself
+    form       prompts of one name are worded alike
     """
 
     text: str
@@ -32,6 +33,7 @@ class Prompt:
     wrong: str | tuple[str, ...]
     corrupted: str = ""
     item: str = ""
+    form: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,11 @@ class PromptSet:
     def items(self) -> list[str]:
         """[prompt] name of the independent item that each belongs to."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
+
+    @property
+    def forms(self) -> list[str]:
+        """[prompt] name of the wording of each."""
+        return [prompt.form for prompt in self.prompts]
 
     def part(self, places: Iterable[int]) -> PromptSet:
         """Some of the prompts."""

@@ -3,10 +3,11 @@
 The relation scores of MAPS (Elhelo and Geva 2025): the share of pairs (word, related word) of which
 the related one is among the k tokens that M raises most, and among those that it lowers most.
 M = x W_V W_O W_U; x is W_E of the word in the first layer that attends, and W_E → first
-feed-forward in all later ones. Only rows of the pairs' words are computed.
+feed-forward in all later ones. Only rows of the pairs' words are computed, and whole ones only
+where they can matter: a word below k of some tokens is not among the k highest of all.
 
-Beside each score stands the same of the other related words of the relation, in place of the right
-one: the mean over all ways to shuffle them. A head that always raises the same tokens does no more.
+Beside each score stands the same of OTHERS related words of the relation in place of the right one,
+each as often as any other. A head that always raises the same tokens does no more.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from headscope.model.model import Model
 
 MOST = 40  # pairs of a relation
 TOKENS = 10  # that a head raises, and lowers, most
+OTHERS = 8  # related words that are not the right one, for each word
+SOME = 4096  # tokens that are looked at first
+ROWS = 64  # words whose whole rows are computed together
 PLURALS = (
     "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
     "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
@@ -133,30 +137,55 @@ def relation_hits(
     *,
     among: int,
 ) -> dict[str, Bools]:
-    """Whether each head raises, and lowers, each related word of a relation for each word.
+    """Whether each head raises, and lowers, the related word of each word, and OTHERS others.
 
     among    tokens at either end that count: k of MAPS; a token that ties with the next does not
-    returns  by relation of FEWEST pairs or more, [pair, related word, layer, head, 2]: raised,
-             lowered. The right ones are those of the diagonal of the first two
+    returns  by relation of FEWEST pairs or more, [pair, related, layer, head, 2]: raised, lowered;
+             the right one is the first
     """
     kept = {name: one for name, one in relations.items() if len(one.ids) >= FEWEST}
-    speaks, shape = weights.unembedding, (len(maps), len(maps[0].query), 2)
-    hits = {name: np.zeros((len(one.ids),) * 2 + shape, bool) for name, one in kept.items()}
-    first = {name: weights.first_feed_forward(one.ids).double() for name, one in kept.items()}
-    size = ROUNDING * float(speaks.norm(dim=1).max())
+    if not kept:
+        return {}
+    words, speaks = [word for one in kept.values() for word in one.ids], weights.unembedding
+    width = max(len(forms) for one in kept.values() for forms in one.right)
+    related = torch.cat([right_and_others(one, width) for one in kept.values()])
+    first, second = weights.embedding[words].double(), weights.first_feed_forward(words).double()
+    size, step = ROUNDING * float(speaks.norm(dim=1).max()), max(SOME, 2 * among)
+    some = speaks[:: max(1, len(speaks) // step)]
+    hits = []
     for at, layer in enumerate(maps):
-        for head, output in enumerate(layer.output):
-            to_tokens = output.float() @ speaks.T  # [dim, token]
-            for name, pairs in kept.items():
-                read = first[name] if at else weights.embedding[pairs.ids].double()
-                values = read @ layer.value[head]  # [pair, dim]
-                logits = values.float() @ to_tokens  # [pair, token]
-                nothing = size * (values @ output).norm(dim=1).float()  # [pair]
-                for end, sign in enumerate((1, -1)):
-                    hits[name][:, :, at, head, end] = _among(
-                        sign * logits, pairs.right, nothing[:, None], among
-                    )
-    return hits
+        values = (second if at else first) @ layer.value  # [head, word, dim]
+        written = (values @ layer.output).float()  # [head, word, model]
+        forms = torch.einsum("hpm,prfm->hprf", written, speaks[related])
+        ends = torch.stack([forms.amax(-1), -forms.amin(-1)], -1)  # [head, word, related, 2]
+        ends -= size * written.norm(dim=2)[..., None, None]  # what rounding leaves
+        pairs_of = zip(values.float(), layer.output.float(), strict=True)
+        own = ends > torch.stack([_limits(v @ (o @ some.T), among) for v, o in pairs_of])
+        left = own.flatten(2).any(2).nonzero()  # for others enough tokens lie above
+        for start in range(0, len(left), ROWS):
+            place = tuple(left[start : start + ROWS].T)
+            own[place] = ends[place] > _limits(written[place] @ speaks.T, among)
+        hits.append(own.movedim(0, 2).numpy())  # [word, related, head, 2]
+    counts = [len(one.ids) for one in kept.values()]
+    by_relation = np.split(np.stack(hits, 2), np.cumsum(counts)[:-1])
+    return dict(zip(kept, by_relation, strict=True))
+
+
+def right_and_others(pairs: WordPairs, width: int) -> torch.Tensor:
+    """[pair, 1 + OTHERS, width] ids of its related word, and of those of pairs that stand as far
+    apart as they can; of fewer forms than `width` some again.
+    """
+    count = len(pairs.ids)
+    forms = torch.tensor([(one * width)[:width] for one in pairs.right])
+    steps = torch.tensor([round(at * count / (OTHERS + 1)) for at in range(OTHERS + 1)])
+    return forms[(torch.arange(count)[:, None] + steps) % count]
+
+
+def _limits(logits: torch.Tensor, among: int) -> torch.Tensor:
+    """[word, 1, 2] what the highest tokens of [word, token] lie above, and minus the lowest."""
+    count = min(among + 1, logits.shape[1])
+    ends = [(sign * logits).topk(count).values[:, -1:] for sign in (1, -1)]
+    return torch.stack(ends, -1).clamp_min(0)
 
 
 def most_tokens(
@@ -178,20 +207,6 @@ def most_tokens(
         ends = [(sign * logits).topk(min(count, len(speaks))) for sign in (1, -1)]
         rows.append([torch.where(one.values > nothing, one.indices, -1) for one in ends])
     return np.stack([torch.stack(one, 1).numpy() for one in rows])
-
-
-def _among(
-    logits: torch.Tensor, right: Sequence[tuple[int, ...]], nothing: torch.Tensor, among: int
-) -> Bools:
-    """[pair, related word] which of them are among the highest tokens of logits [pair, token].
-
-    nothing  [pair, 1] what rounding leaves: a token is above 0, and above the next, by more
-    """
-    width = max(map(len, right))
-    ids = torch.tensor([(one * width)[:width] for one in right])  # [related, form]
-    next_one = logits.topk(min(among + 1, logits.shape[1])).values[:, -1:]  # [pair, 1]
-    highest = logits[:, ids].amax(-1)  # [pair, related]
-    return np.asarray(highest > next_one.clamp_min(0) + nothing)
 
 
 def relation_result(
@@ -234,9 +249,8 @@ def relation_result(
 def _shares(
     hits: Bools, words: Sequence[str], replicates: int
 ) -> tuple[Estimate, Estimate, Float64]:
-    """[layer, head, 2] the score, score − null, and null, the mean over all other related words."""
-    right = hits[np.arange(len(hits)), np.arange(len(hits))].astype(np.float64)
-    others = (hits.sum(1) - right) / (len(hits) - 1)  # [pair, layer, head, 2]
+    """[layer, head, 2] the score, score − null, and null, the mean over other related words."""
+    right, others = hits[:, 0].astype(np.float64), hits[:, 1:].mean(1)  # [pair, layer, head, 2]
     kept = left_out(words, replicates=replicates)
     draws = means_over(kept, right - others)
     score = estimate_independent(means_over(kept, right), len(words))

@@ -22,7 +22,8 @@ from headscope.experiments.circuits.discovery.node_attribution import node_attri
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
-from headscope.experiments.circuits.discovery.section import findings
+from headscope.experiments.circuits.discovery.result import included, inclusion
+from headscope.experiments.circuits.discovery.section import findings, first_words
 from headscope.experiments.circuits.over_items import share_over
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
 from headscope.model.language_model import LanguageModel
@@ -90,7 +91,8 @@ def sentences(seen: xr.Dataset) -> list[str]:
     sizes = xr.Dataset(coords={"layer": range(layers), "head": range(heads)})
     tree = xr.DataTree.from_dict({"/": sizes, "discovery": seen})
     tree.attrs |= {"layers": layers, "heads": heads}
-    return findings(Reading(tree, DISCOVERY))
+    run = Reading(tree, DISCOVERY)
+    return [first_words(run), *findings(run)]
 
 
 def test_the_sentences_say_what_the_circuit_tells():
@@ -120,6 +122,38 @@ def test_what_scores_well_and_does_nothing_is_left_out():
         scores[[0, *true, idle]] = [3, 1, 1, 2]
         seen = chosen_circuit(paired, scores)
     assert set(np.flatnonzero(seen)) == {0, *true}
+
+
+@pytest.mark.parametrize("items", [16, 60])
+def test_the_interval_of_an_inclusion_covers_that_of_samples_of_very_many_items(items):
+    """Nodes whose scores are skewed; their means lie near each other, so that all are unsure."""
+    rng, many, held = np.random.default_rng(items), items // 3, []
+    means = 1 + np.array([0.1, 0.05, 0, -0.05, -0.1]) * (30 / items) ** 0.5
+    drawn = means * rng.gamma(4, 1 / 4, (3000, many, 5))
+    first = np.argsort(-drawn.sum(1), axis=1)[:, :2]
+    wanted = np.bincount(first.ravel(), minlength=5) / len(drawn)
+    assert ((wanted > 0.1) & (wanted < 0.9)).all()
+    for seed in range(40):
+        scores, names = (
+            means * rng.gamma(4, 1 / 4, (items, 5)),
+            [f"item {at}" for at in range(items)],
+        )
+        share = inclusion(names, [""] * items, scores, size=2, many=many, seed=seed)
+        one = included(share, many=many, items=items)
+        held.append((one.low <= wanted) & (wanted <= one.high))
+    assert 0.9 <= np.mean(held) <= 0.995
+
+
+def test_a_node_that_one_wording_needs_and_another_does_not_is_unsure():
+    items = [f"item {at}" for at in range(40)]
+    forms, gains = ["one", "two"] * 20, np.array([2.0, -0.2] * 20)
+    scores = np.stack([1 + gains, np.ones(40), np.zeros(40)], 1)  # [item, node]
+    how = {"size": 1, "many": 10, "seed": 0}
+    alike = inclusion(items, [""] * 40, scores, **how)
+    apart = inclusion(items, forms, scores, **how)
+    assert alike[0] > 0.97
+    assert apart[0] == pytest.approx(0.75, abs=0.06)  # both drawn wordings are the second: 1 in 4
+    assert apart.sum() == pytest.approx(1)
 
 
 def test_items_choose_or_try_and_never_both():

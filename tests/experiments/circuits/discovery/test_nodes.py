@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from experiments.circuits.decoders import ADDING, decoder, pairs
 from headscope.errors import ModelError
+from headscope.experiments.circuits.discovery import paired_passes as P
+from headscope.experiments.circuits.discovery.node_attribution import node_attribution
 from headscope.experiments.circuits.discovery.node_sets import answers_of_sets, stand_in
 from headscope.experiments.circuits.discovery.nodes import NodePass
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
@@ -116,6 +121,26 @@ def test_a_layer_that_adds_something_else_is_refused():
         paired_passes(model, prompts, batch_tokens=60),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama", "Gemma3"])
+def test_reading_once_what_two_prompts_begin_with_changes_nothing(name, monkeypatch):
+    model = decoder(name)
+    prompts = encode_prompts(model.model.tokenizer, pairs(9, 9, 12, seed=3, common=4))
+    with paired_passes(model, prompts, batch_tokens=80) as paired:
+        apart = replace(paired, shares=False)
+        tokens = [next(one.pairs()).real.shape[1] for one in (paired, apart)]
+        seen, wanted = (node_attribution(one, steps=2) for one in (paired, apart))
+    assert tokens[0] <= tokens[1] - 4
+    np.testing.assert_allclose(seen, wanted, atol=1e-5)
+
+    def nothing(*_):
+        raise ValueError("no cache")
+
+    monkeypatch.setattr(P, "prefix_read", nothing)
+    with paired_passes(model, prompts, batch_tokens=80) as paired:
+        assert not paired.shares
+        np.testing.assert_allclose(node_attribution(paired, steps=2), wanted, atol=1e-5)
 
 
 def test_what_a_pass_took_down_stays_while_the_network_runs_on():

@@ -1,9 +1,9 @@
 """Circuits: which heads and feed-forward layers together answer prompts, and how faithfully.
 
-layer_parts ─► nodes (what adds to the stream, and passes that replace it) ─► paired_passes
-       ┌─────────────────────────────────────────────────────────────────────────┘
-       ├─► node_attribution (EAP-IG), node_sets ─► finding (choose, then try) ─► result ─► discover
-       └─► stream_readers ─► edge_attribution, edge_sets ──┘
+layer_parts (what adds to the stream, and what reads it) ─► nodes (passes that change either)
+       ┌───────────────────────────────────────────────────────┘
+       └─► paired_passes ─► node_attribution (EAP-IG), node_sets ──┬─► finding ─► result ─► discover
+                        └─► edge_attribution, edge_sets ───────────┘
 """
 
 from headscope.claims.plan import PicturePlan
@@ -13,7 +13,7 @@ DISCOVERY = Question(
     package=__name__,
     name="discovery",
     title="The circuit",
-    place=304,
+    place=301,  # its sentence opens the page
     figures=(
         PicturePlan(
             name="circuit",

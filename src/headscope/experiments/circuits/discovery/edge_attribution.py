@@ -7,17 +7,18 @@ what the reader alone is given. Edges of one node add up to its own score.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
 from headscope.core.accumulators import Bools, Float64
 from headscope.core.head_names import HeadNames
-from headscope.experiments.circuits.discovery.node_attribution import pass_along
+from headscope.experiments.circuits.discovery.layer_parts import VIA, HeadColumns
+from headscope.experiments.circuits.discovery.node_attribution import SlopePass, passes_along
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.nodes import NodeOutputs
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
-from headscope.experiments.circuits.discovery.stream_readers import VIA, StreamReaders
-from headscope.experiments.circuits.head_swaps import in_common
 from headscope.experiments.circuits.readout import FrozenNorm
 from headscope.model.batch import to_float64
 
@@ -26,13 +27,13 @@ def edge_attribution(paired: PairedPasses, *, steps: int) -> Float64:
     """[prompt, node, reader] by how many logits each edge moves the difference to the answer.
 
     returns  readers as `reader_keys`; 0 where there is no edge
-    raises   ModelError as `StreamReaders`
+    raises   ModelError where the queries, keys or values of heads are no parts of a linear map of
+             the normed stream
     """
     nodes, count = paired.nodes, len(paired.prompts.clean)
     scores = np.zeros((count, len(nodes), readers_of(nodes)))
-    with StreamReaders(paired.passes) as readers:
-        for pair in paired.pairs(copies=steps):
-            scores[pair.clean.places] = to_float64(_scores(paired, readers, pair, steps))
+    for pair in paired.pairs(copies=steps):
+        scores[pair.clean.places] = to_float64(_scores(paired, pair, steps))
     return scores
 
 
@@ -76,37 +77,80 @@ def places_of_readers(nodes: Nodes, layer: int) -> tuple[slice, int]:
     return slice(first, first + many), first + many
 
 
-def _scores(paired: PairedPasses, readers: StreamReaders, pair: Pair, steps: int) -> torch.Tensor:
+def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
     """[example, node, reader]"""
-    nodes, common = paired.nodes, in_common(pair.clean, pair.corrupted)[0].common
+    nodes = paired.nodes
     with torch.no_grad():
-        sides = (pair.clean_gave, pair.corrupted_gave)
-        clean, other = (written(paired, gave, common) for gave in sides)
-    change = clean - other  # [node, example, token, model]
-    total, gave = pass_along(paired, pair, steps)
+        clean, other = (written(paired, own) for own in (pair.clean_gave, pair.corrupted_gave))
+    change = (clean - other) / steps  # [node, example, token, model]
     scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
-
-    def put(slopes: torch.Tensor, senders: int, places: slice) -> None:
-        mean = slopes.view(len(slopes), steps, *change.shape[1:]).mean(1)
-        scores[:, :senders, places] = torch.einsum("netd,retd->enr", change[:senders], mean)
-
-    for layer, (slopes, fed) in enumerate(readers.slopes(total, gave, common=common)):
-        if layer == nodes.layers:
-            put(slopes, len(nodes), slice(-1, None))
-            break
-        attention, place = places_of_readers(nodes, layer)
-        put(slopes, nodes.head(layer, 0), attention)
-        if fed is not None:
-            put(fed[None], senders_of_fed(paired, layer), slice(place, place + 1))
+    for total, how in passes_along(paired, pair, steps):
+        for senders, readers, slopes in _slopes(paired, total, how):
+            scores[:, :senders, readers] += torch.einsum("netd,retd->enr", change[:senders], slopes)
     return scores
 
 
-def written(paired: PairedPasses, gave: NodeOutputs, common: int) -> torch.Tensor:
-    """[node, example, token, model] what each node adds to the stream, after the common tokens."""
-    made = [gave.stream[None, :, common:]]
+def _slopes(
+    paired: PairedPasses, total: torch.Tensor, how: SlopePass
+) -> Iterator[tuple[int, slice, torch.Tensor]]:
+    """Yields how many nodes stand before some readers, which these are, and [reader, row, token,
+    model] the slopes of `total` with respect to what each of them alone reads.
+
+    total  of a pass along the way; its graph is used up
+    """
+    assert how.gave is not None
+    assert how.end is not None
+    columns = [paired.passes.columns(layer) for layer in range(paired.nodes.layers)]
+    gave, wanted = how.gave.feed_forward, list[torch.Tensor]()
+    for layer, call in enumerate(how.calls):
+        wanted += [call.query, call.keys, call.values]
+        fed = how.fed.get(layer, gave[layer])
+        wanted += [] if fed is None else [fed]
+    every = iter(torch.autograd.grad(total, [*wanted, how.end], retain_graph=True))
+    for layer, call in enumerate(how.calls):
+        attention, place = places_of_readers(paired.nodes, layer)
+        sources = zip(VIA, (call.query, call.key, call.value), strict=True)
+        of_heads = [
+            _of_heads(how, layer, columns[layer][via], source, next(every))
+            for via, source in sources
+        ]
+        yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads)
+        if (fed := gave[layer]) is not None:
+            slope = next(every)
+            if layer not in how.fed:  # it reads what its heads read
+                (slope,) = torch.autograd.grad(fed, how.streams[layer], slope, retain_graph=True)
+            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[None]
+    yield len(paired.nodes), slice(-1, None), next(every)[None]
+
+
+def _of_heads(
+    how: SlopePass, layer: int, at: HeadColumns, source: torch.Tensor, slope: torch.Tensor
+) -> torch.Tensor:
+    """[head, row, token, model] slopes with respect to the stream through one of q, k, v.
+
+    source  [row, head, token, dim] these, one for heads that share keys
+    slope   [row, head, token, dim] with respect to those of each head
+    """
+    shared, rows = slope.shape[1] // source.shape[1], list[torch.Tensor]()
+    weight, _ = at.matrix()
+    for place in range(shared):
+        cotangent, output = slope[:, place::shared], how.outputs[at.module]
+        (own,) = torch.autograd.grad(source, output, cotangent, retain_graph=True)
+        rows.append(torch.einsum("rtkd,mkd->krtm", own[..., at.columns], weight))
+    through = torch.stack(rows, 1).flatten(0, 1)  # [head, row, token, model]
+    if at.norm is None:
+        return through
+    stream = how.streams[layer].detach().expand(through.shape).requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(at.norm(stream), stream, through)[0]
+
+
+def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
+    """[node, example, token, model] what each node adds to the stream."""
+    made = [gave.stream[None]]
     for layer, (mixed, fed) in enumerate(zip(gave.heads, gave.feed_forward, strict=True)):
-        heads = written_by_heads(paired, layer, mixed[:, common:])
-        made += [heads, torch.zeros_like(heads[:1]) if fed is None else fed[None, :, common:]]
+        heads = written_by_heads(paired, layer, mixed)
+        made += [heads, torch.zeros_like(heads[:1]) if fed is None else fed[None]]
     return torch.cat(made)
 
 

@@ -7,14 +7,19 @@ slope of the logit difference along this way. One step is attribution patching a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 import numpy as np
 import torch
+from torch import nn
 
 from headscope.core.accumulators import Float64
 from headscope.experiments.circuits.discovery.node_names import Nodes
-from headscope.experiments.circuits.discovery.nodes import NodeOutputs, SlopePass
+from headscope.experiments.circuits.discovery.nodes import NodeOutputs, NodePass
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
 from headscope.experiments.importance.gradients import frozen
+from headscope.model.attention import AttentionCall
 from headscope.model.batch import to_float64
 
 
@@ -37,25 +42,77 @@ def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
 
 def mean_slopes(paired: PairedPasses, pair: Pair, steps: int) -> list[torch.Tensor]:
     """The mean slope of the logit difference along the way, for each of `NodeOutputs.tensors`."""
-    total, gave = pass_along(paired, pair, steps)
-    slopes = torch.autograd.grad(total, list(gave.tensors()))
-    return [slope.view(steps, -1, *slope.shape[1:]).mean(0) for slope in slopes]
+    sums = [torch.zeros_like(own) for own in pair.clean_gave.tensors()]
+    for total, how in passes_along(paired, pair, steps):
+        for whole, slope in zip(sums, torch.autograd.grad(total, how.nodes()), strict=True):
+            whole.add_(slope, alpha=1 / steps)
+    return sums
 
 
-def pass_along(paired: PairedPasses, pair: Pair, steps: int) -> tuple[torch.Tensor, NodeOutputs]:
-    """The logit differences along the way, their sum, with its graph; and what nodes gave.
+@dataclass
+class SlopePass(NodePass):
+    """A pass that begins with another stream, and keeps what slopes are taken with respect to.
 
-    returns  the outputs of all steps, [step * example, …]
+    start    [row, token, model] the stream before the first layer; it asks for its gradient
+    streams  by layer [row, token, model] what it is given
+    outputs  by module what maps to queries, keys and values give
+    calls    by layer, of attention
+    fed      by layer [row, token, model] what its feed-forward layer alone reads
+    end      [row, token, model] what the logits read
+    """
+
+    start: torch.Tensor
+    streams: list[torch.Tensor] = field(default_factory=list)
+    outputs: dict[nn.Module, torch.Tensor] = field(default_factory=dict)
+    calls: list[AttentionCall] = field(default_factory=list)
+    fed: dict[int, torch.Tensor] = field(default_factory=dict)
+    end: torch.Tensor | None = None
+
+    def stream(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """The other stream before the first layer."""
+        self.streams.append(own if layer else self.start)
+        return super().stream(layer, self.streams[-1])
+
+    def mapped(self, layer: int, module: nn.Module, own: torch.Tensor) -> torch.Tensor:
+        """As it is."""
+        self.outputs[module] = own
+        return own
+
+    def attend(self, layer: int, call: AttentionCall) -> None:
+        """As it is."""
+        self.calls.append(call)
+
+    def read(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """The same numbers, in a tensor that nothing else reads."""
+        self.fed[layer] = own.view_as(own)
+        return self.fed[layer]
+
+    def last(self, own: torch.Tensor) -> torch.Tensor:
+        """As it is."""
+        self.end = own
+        return own
+
+    def nodes(self) -> list[torch.Tensor]:
+        """What nodes gave."""
+        assert self.gave is not None
+        return list(self.gave.tensors())
+
+
+def passes_along(
+    paired: PairedPasses, pair: Pair, steps: int
+) -> Iterator[tuple[torch.Tensor, SlopePass]]:
+    """Yields at each step along the way the sum of the logit differences, with its graph, and the
+    pass: one step at a time, so that memory holds one graph.
     """
     clean, corrupted = pair.clean_gave.stream, pair.corrupted_gave.stream
-    with torch.no_grad():
-        parts = torch.arange(1, steps + 1, dtype=clean.dtype, device=clean.device) / steps
-        way = corrupted + parts.view(-1, 1, 1, 1) * (clean - corrupted)  # [step, example, …]
-    how = SlopePass(way.flatten(0, 1).requires_grad_())
-    with torch.enable_grad(), frozen(paired.language.model.network):
-        answers = paired.answers(pair.clean, how, copies=steps)
-    assert how.gave is not None
-    return answers.sum(), how.gave
+    for step in range(1, steps + 1):
+        with torch.no_grad():
+            start = corrupted + step / steps * (clean - corrupted)  # [example, token, model]
+        how = SlopePass(start.requires_grad_())
+        with torch.enable_grad(), frozen(paired.language.model.network):
+            total = paired.answers(pair.clean, how).sum()
+        yield total, how
+        del total, how  # before the next step
 
 
 def node_sums(products: NodeOutputs, nodes: Nodes) -> torch.Tensor:

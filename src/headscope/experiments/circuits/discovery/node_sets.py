@@ -9,6 +9,7 @@ prompt, its mean, or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,10 +26,19 @@ REPLACEMENTS = (COUNTERFACTUAL, MEAN, ZERO)
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TRIES = 20  # to draw another set
 
-StandIn = Callable[[Pair], NodeOutputs]  # what all nodes give instead
+
+@dataclass(frozen=True)
+class StandIns:
+    """What all nodes give instead, by batch.
+
+    whole  whether in the tokens that two prompts begin with, too
+    """
+
+    of: Callable[[Pair], NodeOutputs]
+    whole: bool = True
 
 
-def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIn) -> Float64:
+def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIns) -> Float64:
     """[prompt, set] the logit difference with all nodes replaced that are not in a set.
 
     sets  [set, node]
@@ -36,8 +46,8 @@ def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIn) -> Floa
     different, same = np.unique(sets, axis=0, return_inverse=True)
     answers = np.zeros((len(paired.prompts.clean), len(different)))
     out = torch.from_numpy(~different)
-    for pair in paired.pairs():
-        made, (rows, tokens) = instead(pair), pair.clean.batch.input_ids.shape
+    for pair in paired.pairs(whole=instead.whole):
+        made, (rows, tokens) = instead.of(pair), pair.real.shape
         at_once = max(1, paired.batch_tokens // (rows * tokens))
         for start in range(0, len(out), at_once):
             some = out[start : start + at_once].to(made.stream.device)
@@ -48,23 +58,25 @@ def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIn) -> Floa
     return answers[:, same]
 
 
-def stand_in(paired: PairedPasses, kind: str) -> StandIn:
+def stand_in(paired: PairedPasses, kind: str) -> StandIns:
     """What stands in for nodes, by its name: one of REPLACEMENTS."""
     if kind == COUNTERFACTUAL:
-        return lambda pair: pair.corrupted_gave
+        return StandIns(lambda pair: pair.corrupted_gave, whole=False)
     if kind == ZERO:
-        return lambda pair: pair.clean_gave.filled(
-            [torch.zeros_like(own[:1, :1]) for own in pair.clean_gave.tensors()]
+        return StandIns(
+            lambda pair: pair.clean_gave.filled(
+                [torch.zeros_like(own[:1, :1]) for own in pair.clean_gave.tensors()]
+            )
         )
     means = mean_outputs(paired)
-    return lambda pair: pair.clean_gave.filled(means)
+    return StandIns(lambda pair: pair.clean_gave.filled(means))
 
 
 def mean_outputs(paired: PairedPasses) -> list[torch.Tensor]:
     """[1, 1, …] the mean over all tokens of all prompts, corrupted ones too, of each output."""
     total: list[torch.Tensor] = []
     count, kind = 0, torch.float32
-    for pair in paired.pairs():
+    for pair in paired.pairs(whole=True):
         real, kind = pair.real, pair.clean_gave.stream.dtype
         count += 2 * int(real.sum())
         both = zip(pair.clean_gave.tensors(), pair.corrupted_gave.tensors(), strict=True)

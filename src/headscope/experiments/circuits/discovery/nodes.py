@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from headscope.errors import ModelError
-from headscope.experiments.circuits.discovery.layer_parts import first_of, layer_parts
+from headscope.experiments.circuits.discovery.layer_parts import HeadColumns, first_of, layer_parts
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import find_sites
@@ -62,13 +63,18 @@ class NodePass:
     def __init__(self) -> None:
         self.gave: NodeOutputs | None = None
 
+    def stream(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """[example, token, model] what a layer is given; before the first it is a node."""
+        if not layer:
+            self.gave = NodeOutputs(own)
+        return own
+
+    def mapped(self, layer: int, module: nn.Module, own: torch.Tensor) -> torch.Tensor:
+        """What a map to queries, keys or values gives."""
+        return own
+
     def attend(self, layer: int, call: AttentionCall) -> None:
         """Change what a layer attends by, before it is mixed."""
-
-    def stream(self, own: torch.Tensor) -> torch.Tensor:
-        """The stream before the first layer."""
-        self.gave = NodeOutputs(own)
-        return own
 
     def heads(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """[example, query, head, dim] the mixtures of a layer."""
@@ -77,25 +83,19 @@ class NodePass:
         self.gave.feed_forward.append(None)
         return own
 
+    def read(self, layer: int, own: torch.Tensor) -> torch.Tensor:
+        """What a feed-forward layer reads, unless it is what its layer is given."""
+        return own
+
     def feed_forward(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """[example, token, model] what a feed-forward layer gives."""
         assert self.gave is not None
         self.gave.feed_forward[layer] = own
         return own
 
-
-@dataclass
-class SlopePass(NodePass):
-    """A pass that begins with another stream, and records slopes.
-
-    start  [row, token, model] the stream before the first layer; it asks for its gradient
-    """
-
-    start: torch.Tensor
-
-    def stream(self, own: torch.Tensor) -> torch.Tensor:
-        """That stream."""
-        return super().stream(self.start)
+    def last(self, own: torch.Tensor) -> torch.Tensor:
+        """[example, token, model] what the logits read."""
+        return own
 
 
 @dataclass
@@ -111,9 +111,9 @@ class ReplacingPass(NodePass):
     replaced: torch.Tensor
     nodes: Nodes
 
-    def stream(self, own: torch.Tensor) -> torch.Tensor:
+    def stream(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """As it is or replaced, by copy."""
-        return self._chosen(own, self.instead.stream, self.replaced[:, 0])
+        return own if layer else self._chosen(own, self.instead.stream, self.replaced[:, 0])
 
     def heads(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """Likewise."""
@@ -150,18 +150,23 @@ class NodePasses(Reversible):
                 "decoder that is made of layers"
             )
         self.blocks = [site.block for site in sites if site.block is not None]
-        self.attentions = [site.attention for site in sites]
-        self.parts = layer_parts(self.blocks, self.attentions, run)
+        self.parts = layer_parts(network, self.blocks, [site.attention for site in sites], run)
         self._pass, self._layer, self._size = NodePass(), 0, torch.Size()
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(listening(self.network, self._attend, alone=True))
-        hook = self.blocks[0].register_forward_pre_hook(self._begin, with_kwargs=True)
-        stack.callback(hook.remove)
-        for layer, part in enumerate(self.parts):
+        keep = stack.callback
+        for layer, (block, part) in enumerate(zip(self.blocks, self.parts, strict=True)):
+            begin = partial(self._begin, layer)
+            keep(block.register_forward_pre_hook(begin, with_kwargs=True).remove)
+            columns = part.columns if isinstance(part.columns, dict) else {}
+            for module in dict.fromkeys(one.module for one in columns.values()):
+                keep(module.register_forward_hook(partial(self._mapped, layer)).remove)
             if part.feed_forward is not None:
-                own = part.feed_forward.register_forward_hook(partial(self._fed, layer))
-                stack.callback(own.remove)
+                keep(part.feed_forward.register_forward_hook(partial(self._fed, layer)).remove)
+            if part.reads is not block:
+                keep(part.reads.register_forward_pre_hook(partial(self._read, layer)).remove)
+        keep(self.blocks[-1].register_forward_hook(self._end).remove)
 
     def _forget(self) -> None:
         self._pass = NodePass()
@@ -174,19 +179,41 @@ class NodePasses(Reversible):
         finally:
             self._pass = NodePass()  # so that other passes of the network leave this one alone
 
-    def _begin(self, _block: Any, args: Any, kwargs: Any) -> Any:
+    def columns(self, layer: int) -> dict[str, HeadColumns]:
+        """Where the queries, keys and values of a layer come from; ModelError if unknown."""
+        columns = self.parts[layer].columns
+        if isinstance(columns, dict):
+            return columns
+        raise ModelError(
+            f"edges of {type(self.network).__name__} are unknown: {columns}; wanted a decoder "
+            "whose layers norm the stream and map it to queries, keys and values. Nodes can be "
+            "found without edges"
+        )
+
+    def _begin(self, layer: int, _block: Any, args: Any, kwargs: Any) -> Any:
         own = args[0] if args else kwargs["hidden_states"]
-        made = self._pass.stream(own)
-        self._layer, self._size = 0, own.shape
+        made = self._pass.stream(layer, own)
+        self._layer, self._size = layer, own.shape
         return ((made, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": made})
+
+    def _mapped(self, layer: int, module: nn.Module, _args: Any, output: torch.Tensor) -> Any:
+        return self._pass.mapped(layer, module, output)
 
     def _attend(self, call: AttentionCall) -> None:
         self._pass.attend(self._layer, call)
         mixed = call.mix().transpose(1, 2)  # [row, query, head, dim]
         call.mixed = self._pass.heads(self._layer, mixed).transpose(1, 2)
-        self._layer += 1
+
+    def _read(self, layer: int, _module: Any, args: Any) -> Any:
+        return (self._pass.read(layer, args[0].view(self._size)).view(args[0].shape), *args[1:])
 
     def _fed(self, layer: int, _module: Any, _args: Any, output: Any) -> Any:
         own, size = first_of(output), self._size
-        made = self._pass.feed_forward(layer, own.view(size)).view(own.shape)
-        return (made, *output[1:]) if isinstance(output, tuple) else made
+        return _with_first(output, self._pass.feed_forward(layer, own.view(size)).view(own.shape))
+
+    def _end(self, _block: Any, _args: Any, output: Any) -> Any:
+        return _with_first(output, self._pass.last(first_of(output)))
+
+
+def _with_first(output: Any, made: torch.Tensor) -> Any:
+    return (made, *output[1:]) if isinstance(output, tuple) else made

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import torch
 
 from headscope.experiments.circuits.discovery.node_names import Nodes
@@ -15,16 +16,28 @@ from headscope.experiments.circuits.discovery.nodes import (
     NodePass,
     NodePasses,
 )
-from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
+from headscope.experiments.circuits.head_swaps import (
+    AskedBatch,
+    asked_batches,
+    asking_after,
+    differences,
+    in_common,
+    logits_after,
+    prefix_read,
+)
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.model.language_model import LanguageModel, TokenLoss
-from headscope.model.model import evaluating, run_network
+from headscope.model.linears import equal_but_for_rounding
+from headscope.model.model import evaluating
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A batch of prompts, that of their corrupted ones, and what every node gives in each."""
+    """A batch of prompts, that of their corrupted ones, and what every node gives in each.
+
+    Without the tokens that all of them begin with, unless the whole prompts were asked for.
+    """
 
     clean: AskedBatch
     corrupted: AskedBatch
@@ -34,7 +47,7 @@ class Pair:
     @property
     def real(self) -> torch.Tensor:
         """[example, token] which tokens are no padding."""
-        return self.clean.batch.mask
+        return self.clean.batch.mask[:, self.clean.common :]
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,7 @@ class PairedPasses:
     """Runs the network on prompts and corrupted ones, with nodes as a pass has them.
 
     batch_tokens  of one forward pass, copies included
+    shares        whether the tokens that two prompts begin with are read once
     """
 
     language: LanguageModel
@@ -49,6 +63,7 @@ class PairedPasses:
     objective: TokenLoss
     passes: NodePasses
     batch_tokens: int
+    shares: bool = True
 
     @property
     def nodes(self) -> Nodes:
@@ -67,20 +82,30 @@ class PairedPasses:
         some = self.prompts.part(places)
         return replace(self, prompts=some, objective=asking_last(some.clean, some.right))
 
-    def pairs(self, *, copies: int = 1) -> Iterator[Pair]:
-        """All prompts, in batches of which `copies` copies make one pass."""
+    def pairs(self, *, copies: int = 1, whole: bool = False) -> Iterator[Pair]:
+        """All prompts, in batches of which `copies` copies make one pass.
+
+        whole  whether nodes may be replaced in the tokens that two prompts begin with, too
+        """
         model, size = self.language.model, self.batch_tokens
         sides = [
             asked_batches(model, side, batch_tokens=size, heads=copies)
             for side in (self.prompts.clean, self.prompts.corrupted)
         ]
         for clean, corrupted in zip(*sides, strict=True):
-            yield Pair(clean, corrupted, self._gave(clean), self._gave(corrupted))
+            pair = [clean, corrupted]
+            if self.shares and not whole:
+                one, other = in_common(clean, corrupted)
+                with torch.no_grad():
+                    one = prefix_read(model.network, one)
+                pair = [one, replace(other, past=one.past)]
+            yield Pair(*pair, *map(self._gave, pair))
 
     def answers(self, side: AskedBatch, how: NodePass, *, copies: int = 1) -> torch.Tensor:
         """[copy, example] the logit differences of copies of a batch in such a pass."""
-        run = partial(_logits, self.language, self.objective, side, copies)
-        logits, size = self.passes.run(how, run), len(side.places)
+        network, size = self.language.model.network, len(side.places)
+        with asking_after(self.objective, network, side, copies):
+            logits = self.passes.run(how, partial(logits_after, network, side, copies))
         return differences(self.prompts, side.places, logits.view(copies, size, -1))
 
     def _gave(self, side: AskedBatch) -> NodeOutputs:
@@ -89,6 +114,18 @@ class PairedPasses:
             self.answers(side, how)
         assert how.gave is not None
         return how.gave
+
+    def can_share(self) -> bool:
+        """Whether prompts read so give what they give as a whole: tried on one."""
+        both = zip(self.prompts.clean, self.prompts.corrupted, strict=True)
+        alike = [np.cumprod(one.input_ids == other.input_ids).sum() for one, other in both]
+        most = self.of([int(np.argmax(alike))])
+        try:
+            pairs = [next(most.pairs(whole=whole)) for whole in (True, False)]
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError):
+            return False
+        one, other = (list(pair.corrupted_gave.tensors())[-1][:, -1] for pair in pairs)
+        return equal_but_for_rounding(other, one)
 
 
 @contextmanager
@@ -99,16 +136,9 @@ def paired_passes(
     network = language.model.network
     objective = asking_last(prompts.clean, prompts.right)
     first = asked_batches(language.model, prompts.clean[:1], batch_tokens=batch_tokens)[0]
-    run = partial(_logits, language, objective, first, 1)
-    with evaluating(network), NodePasses(network, run) as passes:
-        yield PairedPasses(language, prompts, objective, passes, batch_tokens)
-
-
-def _logits(
-    language: LanguageModel, objective: TokenLoss, side: AskedBatch, copies: int
-) -> torch.Tensor:
-    network = language.model.network
-    with objective.asking(network, list(side.places) * copies):
-        rows = (tensor.repeat(copies, 1) for tensor in side.batch.inputs)
-        logits: torch.Tensor = run_network(network, *rows).logits
-    return logits
+    with (
+        evaluating(network),
+        NodePasses(network, partial(logits_after, network, first, 1)) as passes,
+    ):
+        paired = PairedPasses(language, prompts, objective, passes, batch_tokens)
+        yield replace(paired, shares=paired.can_share())

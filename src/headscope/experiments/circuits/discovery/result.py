@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     ANY,
     POSITIVE,
+    TAIL,
     Bounds,
     Estimate,
     estimate,
@@ -22,7 +24,7 @@ from headscope.core.intervals import (
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.edge_attribution import reader_keys
 from headscope.experiments.circuits.discovery.finding import FAITHFUL, ORDERS, Discovery
-from headscope.experiments.circuits.discovery.node_sets import REPLACEMENTS, SHARES, areas, in_order
+from headscope.experiments.circuits.discovery.node_sets import REPLACEMENTS, SHARES, areas
 from headscope.experiments.circuits.over_items import (
     FEWEST_ITEMS,
     about,
@@ -31,7 +33,7 @@ from headscope.experiments.circuits.over_items import (
     share_over,
 )
 
-RESAMPLES = 200
+RESAMPLES = 1000
 FROM = "share of the difference between the whole network and none of it"
 # variable → its dimensions, what it is, whose it is; in shares of 1, but for `gap`
 VARIABLES = {
@@ -42,9 +44,10 @@ VARIABLES = {
     ),
     "included": (
         "node",
-        "how often the node is among as many first ones, items resampled",
+        "how often the node is among as many first ones, wordings and items resampled",
         OURS,
     ),
+    "included_in_form": ("form node", "1 for as many first nodes of one wording", OURS),
     "member": ("node", "1 for nodes of the circuit", OURS),
     "needed": ("node", "what the circuit loses without it", WANG),
     "faithfulness": (
@@ -91,6 +94,7 @@ def discovery_result(circuit: Discovery, names: HeadNames, *, replicates: int) -
         "replacement": REPLACEMENTS,
         "order": ORDERS,
         "share": SHARES,
+        "form": list(dict.fromkeys(circuit.prompts.forms)),
     }
     if circuit.edges is not None:
         coords["reader"] = reader_keys(circuit.nodes, names)
@@ -119,6 +123,7 @@ def _of_nodes(circuit: Discovery, replicates: int) -> dict[str, Any]:
     return {
         "score": share_over(items, circuit.scores, circuit.gap, replicates=replicates),
         "included": _included(circuit),
+        "included_in_form": _of_forms(circuit),
         "member": circuit.member.astype(float),
         "needed": Estimate(*needed),
         "faithfulness": _estimate(circuit, curves),
@@ -162,13 +167,67 @@ def _estimate(circuit: Discovery, draws: Float64, bounds: Bounds = ANY) -> Estim
     return without_interval(draws[0], draws) if few else estimate(draws, bounds=bounds)
 
 
-def _included(circuit: Discovery) -> Float64:
-    """[node] how often it is among the first nodes, over resampled items, as many as chose."""
-    items, size = np.array(circuit.prompts.items), int(circuit.member.sum())
-    unique = np.unique(items)
-    of_items = np.stack([circuit.scores[items == item].sum(0) for item in unique])
-    many, times = len({*items[circuit.choosing]}), np.zeros(circuit.scores.shape[1])
-    for draw in range(RESAMPLES):
-        some = generator(circuit.seed, "resampled items", str(draw)).choice(len(unique), many)
-        times[in_order(of_items[some].sum(0))[:size]] += 1
-    return times / RESAMPLES
+def _included(circuit: Discovery) -> Estimate:
+    prompts, size = circuit.prompts, int(circuit.member.sum())
+    many, items = len({*np.array(prompts.items)[circuit.choosing]}), len(set(prompts.items))
+    how = {"size": size, "many": many, "seed": circuit.seed}
+    share = inclusion(prompts.items, prompts.forms, circuit.scores, **how)
+    few = items < FEWEST_ITEMS
+    return without_interval(share) if few else included(share, many=many, items=items)
+
+
+def inclusion(
+    items: Sequence[str],
+    forms: Sequence[str],
+    scores: Float64,
+    *,
+    size: int,
+    many: int,
+    seed: int,
+) -> Float64:
+    """[node] how often each node is among the first, over resampled wordings and items of these.
+
+    items, forms  [prompt] of which item and of which wording it is
+    scores        [prompt, node]
+    size, many    first nodes; items of a sample
+    """
+    prompts = list(zip(items, forms, strict=True))
+    units, kinds = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
+    of_units = np.zeros((len(units), scores.shape[1]))
+    np.add.at(of_units, [units.index(one) for one in prompts], scores)
+    kind, counts = [kinds.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
+    rng = generator(seed, "resampled prompts")
+    for row in counts:
+        worth = np.bincount(rng.choice(len(kinds), len(kinds)), minlength=len(kinds))[kind]
+        np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
+    return np.asarray(_first(counts @ of_units, size).mean(0))
+
+
+def included(share: Float64, *, many: int, items: int) -> Estimate:
+    """How often a node is among the first of samples of `many` items, with its interval over items.
+
+    It is where the sum of its scores passes that of another node. As far as sums are normal this
+    happens in a share Φ(z) of samples, and z has the standard error √(many / items), whatever the
+    scores are.
+    """
+    from scipy.special import ndtr, ndtri, stdtrit  # not for who reads arguments only
+
+    half = -stdtrit(items - 1, TAIL) * np.sqrt(many / (items - 1))
+    z = ndtri(share.clip(0.5 / RESAMPLES, 1 - 0.5 / RESAMPLES))
+    low, high = np.where(share > 0, ndtr(z - half), 0), np.where(share < 1, ndtr(z + half), 1)
+    return Estimate(share, low, high)
+
+
+def _first(scores: Float64, size: int) -> Float64:
+    """[…, node] 1 for the nodes of the largest scores."""
+    among = np.zeros_like(scores)
+    first = np.argsort(-scores, axis=-1, kind="stable")[..., :size]
+    np.put_along_axis(among, first, 1.0, -1)
+    return among
+
+
+def _of_forms(circuit: Discovery) -> Float64:
+    """[form, node] 1 for the first nodes of a wording, as many as are in the circuit."""
+    forms = np.array(circuit.prompts.forms)
+    sums = [circuit.scores[forms == form].sum(0) for form in dict.fromkeys(circuit.prompts.forms)]
+    return _first(np.stack(sums), int(circuit.member.sum()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from headscope.claims.reading import Reading
@@ -13,7 +15,6 @@ from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.over_items import knows_answers
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
-OPENING = of_circuits.OPENING
 NAMED, LISTED = 5, 24
 SURE = 0.95  # of resampled items
 LEVEL = 0.05
@@ -24,14 +25,23 @@ REPLACED = {
 }
 
 
+def first_words(run: Reading) -> str:
+    """How much the circuit tells, beside random sets; then what is said of all heads."""
+    circuit = (
+        _faithful_finding(run)
+        if told_apart(run)
+        else "Which heads are the circuit, these prompts cannot tell: the network does not surely "
+        "know the answers, or tell prompts from corrupted ones by more than chance."
+    )
+    return f"{circuit} {of_circuits.OPENING.lede(run)}".rstrip()
+
+
+OPENING = replace(of_circuits.OPENING, lede=first_words)
+
+
 def findings(run: Reading) -> list[str]:
-    """How much the circuit tells, beside random sets; what it holds; whether it is complete."""
-    if not told_apart(run):
-        return [
-            "Which heads are the circuit, these prompts cannot tell: the network does not surely "
-            "know the answers, or tell prompts from corrupted ones by more than chance."
-        ]
-    return [_faithful_finding(run), *_members_findings(run), *_complete_finding(run)]
+    """What the circuit holds, and whether it is complete."""
+    return [*_members_findings(run), *_complete_finding(run)] if told_apart(run) else []
 
 
 def told_apart(run: Reading) -> bool:
@@ -85,12 +95,15 @@ def _members_findings(run: Reading) -> list[str]:
     names, data = Nodes(*shape(run.tree)).printed(run.names), run.data
     most = [f"{names[one]} {percent(*at(run('needed'), one))}" for one in members(run)[:NAMED]]
     unsure = [names[one] for one in members(run) if data["included"].values[one] < SURE]
-    said = [f"It loses most without {listed(most)}."] if most else []
+    said = [f"The circuit loses most without {listed(most)}."] if most else []
     if unsure:
         many = "one" if len(unsure) == 1 else f"{len(unsure)}"
+        forms = data.sizes.get("form", 1)
+        over = f"{forms} wordings and their items" if forms > 1 else "items"
         said.append(
-            f"Of its nodes {many} would not be chosen by other prompts in {100 * (1 - SURE):.0f} % "
-            f"of samples or more: {listed(unsure[:NAMED])}{', …' * (len(unsure) > NAMED)}."
+            f"Of its nodes {many} would not be chosen again in {100 * (1 - SURE):.0f} % of samples "
+            f"or more, {over} drawn anew: "
+            f"{listed(unsure[:NAMED])}{', …' * (len(unsure) > NAMED)}."
         )
     return said
 
@@ -100,8 +113,8 @@ def _complete_finding(run: Reading) -> list[str]:
     worst = float(half[np.argmax(np.abs(half))])
     way = "more" if worst > 0 else "less"
     return [
-        f"Without half of itself it tells at most {percent(abs(worst))} {way} than the whole "
-        "network without this half does."
+        f"Without half of itself the circuit tells at most {percent(abs(worst))} {way} than the "
+        "whole network without this half does."
     ]
 
 
@@ -110,25 +123,29 @@ def members_table(run: Reading) -> Table | None:
     if not told_apart(run):
         return None
     names = Nodes(*shape(run.tree)).printed(run.names)
-    places = members(run)
+    places, forms = members(run), run.data.sizes.get("form", 1)
+    in_form = run.data["included_in_form"].sum("form").values if forms > 1 else places
     rows = [
         [
             names[one],
             share(*at(run("score"), one)),
             share(*at(run("needed"), one)),
-            share(float(run.data["included"].values[one])),
+            share(*at(run("included"), one)),
+            *([f"{int(in_form[one])} of {forms}"] if forms > 1 else []),
         ]
         for one in places[:LISTED]
     ]
     columns = ["Node", Column("Score", "%", "score_of_node"), Column("Needed", "%", "needed")]
-    columns.append(Column("Chosen again", "%", "included"))
+    columns += [Column("Chosen again", "%", "included"), *["Wordings"] * (forms > 1)]
     left = len(places) - len(rows)
+    drawn = "wordings and items" if forms > 1 else "items"
+    alone = "; wordings: of how many, each alone, it is among as many first nodes" * (forms > 1)
     more = f" {left} more stand in the results." if left > 0 else ""
     caption = (
         "The nodes of the circuit, beside the input. Scores are shares of the logit difference, by "
         f"integrated gradients, over {int(run.data.attrs['n'])} items; needed: what the circuit "
         f"loses without the node, over {int(run.data.attrs['tried'])} items that did not choose; "
-        f"95 % intervals.{more}"
+        f"chosen again: where {drawn} are drawn anew{alone}; 95 % intervals.{more}"
     )
     return rows_table("Nodes of the circuit", columns, rows, caption)
 
@@ -179,7 +196,7 @@ TERMS = {
     "needed": Term("needed", "What the circuit loses without the node (minimality).", WANG),
     "included": Term(
         "chosen again",
-        "How often a node is among as many first ones where other items are drawn.",
+        "How often a node is among as many first ones where other wordings and items are drawn.",
         OURS,
     ),
     "incomplete": Term(
