@@ -246,7 +246,7 @@ def most(divergences: Floats) -> float:
 def averaged(run: Reading) -> str:
     """What the divergences are a mean of, for captions."""
     drawn = float(run.data["queries"]) if "queries" in run.data else np.nan
-    tokens = "tokens" if np.isnan(drawn) else f"up to {drawn:.0f} drawn queries of each input"
+    tokens = "tokens" if np.isnan(drawn) else f"{drawn:.0f} drawn queries"
     return f"mean over {tokens}, then inputs"
 
 

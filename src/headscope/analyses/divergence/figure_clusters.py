@@ -56,11 +56,11 @@ def caption(run: Reading) -> str:
     one_each = "every head against every other"
     cell = one_each if merged == 1 else f"means of {merged} × {merged} heads"
     return (
-        f"Divergence of {cell}, in nats, {averaged(run)}: the nearer to the page’s colour, the "
-        "more alike. Heads are ordered by cluster (k-medoids on the root of the Jensen–Shannon "
-        "divergence), clusters by depth, within a cluster by likeness; the strip on the left is "
-        f"the layer, the first nearest to the page’s colour. {each}. "
-        f"{run.over()}. After Clark et al. (2019), §6."
+        f"Divergence of {cell}, in nats: the nearer to the page’s colour, the more alike. Heads "
+        "are ordered by cluster (k-medoids on the root of the Jensen–Shannon divergence), clusters "
+        "by depth, within a cluster by likeness; the strip on the left is the layer, the first "
+        f"nearest to the page’s colour. {each}. "
+        f"{averaged(run).capitalize()}; {run.over()}. After Clark et al. (2019), §6."
     )
 
 

@@ -132,7 +132,7 @@ class Divergence(Analysis, question=QUESTION):
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
         scope = self.scope
         queries = Variable(
-            float("nan" if self.queries == "all" else self.queries),
+            np.nan if self.queries == "all" or np.isnan(draws[0]).all() else float(self.queries),
             (),
             "queries that are drawn and compared in each input; NaN: all",
             "1",
