@@ -38,7 +38,7 @@ def map_caption(run: Reading) -> str:
     stress = f", stress {float(run.data['mds_stress']):.2f}" if known else ""
     return (
         "Each mark is one head; near means that the two distribute attention alike "
-        f"(multidimensional scaling of the Jensen–Shannon divergence in nats, {averaged(run)}"
+        "(multidimensional scaling of the Jensen–Shannon divergence in nats"
         f"{stress}; the axes have no meaning of their own); coloured by layer, light to dark, or "
         f"by the most telling label of a head; {run.over()}. After Clark et al. (2019), §6."
     )
