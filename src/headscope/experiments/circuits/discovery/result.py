@@ -11,11 +11,11 @@ import xarray as xr
 
 from headscope.claims.terms import HANNA, MUELLER, OURS, WANG
 from headscope.core.accumulators import REPLICATES, Float64, generator, left_out, means_over, ratio
+from headscope.core.confidence import TAIL
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     ANY,
     POSITIVE,
-    TAIL,
     Bounds,
     Estimate,
     estimate,
