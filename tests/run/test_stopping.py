@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from commands import shard_files
 from forked import called_apart, forked
 from headscope.claims.head_labels import open_labels
 from headscope.core.confidence import holding_at_every_look
+from headscope.core.head_names import counting_from, renamed
 from headscope.corpus.drawn import DrawnCorpus
 from headscope.errors import InputError
-from headscope.run.stopping import NARROW, widths
+from headscope.report.run_facts import stopped_early
+from headscope.run.stopping import NARROW, Goal, Stopping, widths
 
 WORDS = (
     "the",
@@ -194,6 +197,30 @@ def test_labels_end_a_run_once_each_is_decided(tiny):
         still_open = open_labels(run.tree)
     assert all(one.high - one.low <= NARROW for one in still_open)
     assert len(still_open) == len(until["border"])
+
+
+def test_heads_are_named_by_the_models_own_layers_and_counted_as_everywhere(early):
+    tree = early.tree.copy(deep=True)
+    tree.attrs["layer_numbers"] = "4 7 9"
+    surface = tree["surface"].to_dataset()
+    for end, value in (("", 0.5), ("_ci_low", 0.2), ("_ci_high", 0.8)):
+        surface[f"attention{end}"][{"layer": 1, "head": 2, "target": 1}] = value
+    tree["surface"] = xr.DataTree(surface)
+    shards = [SimpleNamespace(documents=160, tokens=2474)]
+    stopping = Stopping(
+        Goal("labels"),
+        SimpleNamespace(shards=shards),
+        lambda merged: {"surface": surface},
+        lambda shards: {},
+        lambda results: tree,
+    )
+    assert not stopping.enough(1, {})
+    (name,) = (one for one in stopping.looks[0].open if one.startswith("L8·H3 "))
+    manifest = {**early.manifest, "until": early.manifest["until"] | {"why": f"open: {name}"}}
+    assert name in stopped_early(manifest)
+    with counting_from(0):
+        assert renamed(name).startswith("L7·H2 ")
+        assert renamed(name) in stopped_early(manifest)
 
 
 # --- before a run -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ of a head take their words from here.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from headscope.claims.control import controls, is_fresh
 from headscope.claims.length_bands import bands, place_of, where_it_holds
 from headscope.claims.plan import LabelRule
 from headscope.claims.question import questions, rules_of
-from headscope.claims.reading import EVERY, claims_of, parts_of
+from headscope.claims.reading import Wanted, claims_of, parts_of
 from headscope.core.accumulators import Bools
 from headscope.core.results import derived, shape
 from headscope.core.wording import percent
@@ -81,7 +81,7 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
     ]
 
 
-def _made(tree: xr.DataTree, among: Collection[Claim] | None = None) -> list[Claim]:
+def _made(tree: xr.DataTree, among: Wanted = None) -> list[Claim]:
     return [claim for one in questions() for claim in claims_of(one, tree, among)]
 
 
@@ -118,7 +118,7 @@ def open_labels(tree: xr.DataTree) -> dict[Claim, float]:
         control = of_control.get((claim.kind, claim.name), -math.inf)
         return max(least, control + LEAST_DEPARTURE)
 
-    every = {claim: threshold(claim) for claim in _made(tree, EVERY)}
+    every = {claim: threshold(claim) for claim in _made(tree, "all")}
     return {claim: at for claim, at in every.items() if claim.low <= at < claim.high}
 
 

@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -23,7 +23,7 @@ from headscope.core.wording import number, percent, plain
 from headscope.errors import InputError
 
 Place = tuple[int, int]
-EVERY: Collection[Claim] = frozenset({None})  # type: ignore[arg-type]  # all heads' claims
+Wanted = Collection[Claim] | Literal["all"] | None
 WITHHELD = "withheld"  # attribute of a group of which nothing is claimed: the reason
 NOTHING_SAID = "Nothing is claimed of its heads."
 _NAMED = re.compile(r"\w+:\w+")
@@ -32,12 +32,11 @@ _NAMED = re.compile(r"\w+:\w+")
 class Reading:
     """A run as one question reads it: its numbers, names and words. All its parts take one.
 
-    among  the claims that are wanted, whatever their numbers; None: all that stand out; EVERY
+    among  the claims that are wanted, whatever their numbers; None: all that stand out; "all":
+           those of all heads
     """
 
-    def __init__(
-        self, tree: xr.DataTree, question: Question, among: Collection[Claim] | None = None
-    ) -> None:
+    def __init__(self, tree: xr.DataTree, question: Question, among: Wanted = None) -> None:
         self.tree, self.question, self.among = tree, question, among
 
     @property
@@ -128,7 +127,7 @@ class Reading:
         """[layer, head] of which heads a claim is made: where it is sure, or of those wanted."""
         if self.among is None:
             return sure
-        if self.among is EVERY:
+        if self.among == "all":
             return np.ones_like(sure)
         wanted = np.zeros_like(sure)
         for one in self.among:
@@ -242,9 +241,7 @@ def run_findings(tree: xr.DataTree) -> list[str]:
     return [one for one in dict.fromkeys(sentences) if one]
 
 
-def claims_of(
-    question: Question, tree: xr.DataTree, among: Collection[Claim] | None = None
-) -> list[Claim]:
+def claims_of(question: Question, tree: xr.DataTree, among: Wanted = None) -> list[Claim]:
     """What a question claims of the heads of a run, by its plans or by a function of its own."""
     claims = question.part("claims", ())
     if question.name not in tree.children:

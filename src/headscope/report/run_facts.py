@@ -12,6 +12,7 @@ from headscope.claims.control import controls, sample_words
 from headscope.claims.headline import headline
 from headscope.claims.length_bands import bands
 from headscope.core.display import printable
+from headscope.core.head_names import renamed
 from headscope.core.intervals import FEWEST
 from headscope.core.results import shape
 from headscope.core.wording import capital, precision_in_words
@@ -144,7 +145,7 @@ def stopped_early(manifest: Manifest) -> str:
     )
     share = until["tokens"] / max(until["of_tokens"], 1)
     read = f"{', '.join(of_each)} ({share:.1%}, in random order)"
-    return f"--until {until['asked']}: {read}; {until['why']}"
+    return f"--until {until['asked']}: {read}; {renamed(until['why'])}"
 
 
 def _at_every_look(manifest: Manifest) -> str:

@@ -43,8 +43,8 @@ class CorpusRequest(Loading, CorpusSettings):
     )
 
 
-class AtlasRequest(CorpusRequest, kw_only=False):
-    """Which model reads what, and what is computed of it."""
+class OneModelRequest(CorpusRequest, kw_only=False):
+    """Which model reads what."""
 
     model: Model | str | Path = argument(
         'A loaded model, or what `load` takes: "demo", a hub id, a folder.', reads=model_place
@@ -54,6 +54,11 @@ class AtlasRequest(CorpusRequest, kw_only=False):
     )
     _: KW_ONLY
     stack: Stack | None = stack_option(heading="The model", before="device")
+
+
+class AtlasRequest(OneModelRequest):
+    """Which model reads what, and what is computed of it."""
+
     output: str | Path | None = run_option("atlas-{model}", before="batch_tokens")
     frequency: str | Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.",
@@ -88,8 +93,8 @@ def atlas(request: AtlasRequest) -> Run:
     settings, execution = Settings.of(request), request.execution or Execution()
     if request.until is not None and execution.shard is not None:
         raise InputError(
-            "found --until and --shard; wanted one of them: who stops early needs few processes, "
-            "--workers of one machine"
+            "found --until and --shard; wanted one of them: a run that stops early reads little; "
+            "use --workers"
         )
     folder = folder_of(request.output, execution, divided=True)
     if isinstance(request.model, str | Path):

@@ -6,21 +6,17 @@ the root of what is read: so the sample says how many tokens each number, or lab
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from headscope.core.options import argument, required, takes
-from headscope.model.request import Stack, model_place
-from headscope.run.atlas import CorpusRequest, checked_corpus
+from headscope.core.head_names import renamed
+from headscope.core.options import takes
+from headscope.run.atlas import OneModelRequest, checked_corpus
 from headscope.run.execution import LABELS, Execution, checked_until, until_option
 from headscope.run.settings import Settings
-from headscope.tasks.task_request import Loading, loaded, stack_option
-
-if TYPE_CHECKING:
-    from headscope.corpus import CorpusLike
-    from headscope.model.model import Model
+from headscope.tasks.task_request import Loading, loaded
 
 SAMPLE = 16_384  # ours: tokens; with fewer than 30 documents among them more are read
 SHOWN = 12  # numbers or labels, those that take most
@@ -34,6 +30,7 @@ class Forecast:
     documents, tokens  of the sample
     needed     name of a number, or of a label that is open after the sample -> tokens
     of_tokens  tokens of the corpus; about as many where `estimated`
+    measured   whether anything that was asked has an interval
     seconds    of processor time for a token, without the control
     why        what the sample tells
     """
@@ -44,14 +41,14 @@ class Forecast:
     needed: dict[str, float]
     of_tokens: int
     estimated: bool
+    measured: bool
     seconds: float
     why: str
 
     @property
     def total(self) -> float:
         """Tokens until all is known; at least the sample, NaN where nothing has an interval."""
-        known = "nothing that was asked has an interval" not in self.why
-        return max([self.tokens, *self.needed.values()]) if known else float("nan")
+        return max([self.tokens, *self.needed.values()]) if self.measured else math.nan
 
     @property
     def reachable(self) -> bool:
@@ -70,7 +67,7 @@ class Forecast:
         about, corpus = "about " * self.estimated, f"{self.of_tokens:,} tokens"
         most = sorted(self.needed, key=lambda name: -self.needed[name])
         for name in most[:SHOWN]:
-            yield f"  {name}: {_rounded(self.needed[name])} tokens"
+            yield f"  {renamed(name)}: {_rounded(self.needed[name])} tokens"
         if len(most) > SHOWN:
             yield f"  and {len(most) - SHOWN} more, with fewer"
         if self.reachable:
@@ -87,31 +84,22 @@ class Forecast:
             )
         else:
             yield (
-                f"--until {self.until}: {self.why}; the corpus has {about}{corpus}, which take "
-                f"{self.core_hours:.2g} core hours"
+                f"--until {self.until}: {renamed(self.why)}; the corpus has {about}{corpus}, which "
+                f"take {self.core_hours:.2g} core hours"
             )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, for programs; None for what is not known."""
-        total = self.total if self.total == self.total else None
         return vars(self) | {
-            "total": total,
+            "total": self.total if self.measured else None,
             "reachable": self.reachable,
             "core_hours": self.core_hours,
         }
 
 
-class ForecastRequest(CorpusRequest, kw_only=False):
+class ForecastRequest(OneModelRequest):
     """Which model would read what, and what it would tell."""
 
-    model: Model | str | Path = argument(
-        'A loaded model, or what `load` takes: "demo", a hub id, a folder.', reads=model_place
-    )
-    corpus: CorpusLike = required(
-        "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
-    )
-    _: KW_ONLY
-    stack: Stack | None = stack_option(heading="The model", before="device")
     until: float | str = until_option(
         "How much must be read until every interval is narrower than this, or, by default, until "
         "every label is decided: labels.",
@@ -147,7 +135,7 @@ def forecast(request: ForecastRequest) -> Forecast:
         goal=Goal(request.until, SAMPLE),
     )
     until = run.manifest["until"]
-    names = ("documents", "tokens", "of_tokens", "estimated", "why")
+    names = ("documents", "tokens", "of_tokens", "estimated", "measured", "why")
     return Forecast(
         request.until,
         needed=until["tokens_needed"],

@@ -21,6 +21,7 @@ from headscope.claims.claim import LEAST_EFFECT, Claim
 from headscope.claims.head_labels import open_labels
 from headscope.claims.length_bands import BANDS
 from headscope.core.confidence import holding_at_every_look, more_documents
+from headscope.core.head_names import names_of
 from headscope.core.progress import LOGGER
 from headscope.core.results import LIMITS, estimates
 from headscope.corpus import Corpus
@@ -175,11 +176,13 @@ class Stopping:
                 missing=missing,
                 measured=measured,
             )
-        opened = open_labels(self.tree(results))
+        tree = self.tree(results)
+        opened, names = open_labels(tree), replace(names_of(tree), first=1)  # as files count
         if not any(map(_is_wide, opened)):  # untrained networks are read once all else is known
             opened = open_labels(self.tree({**results, **self.control(look.shards)}))
-        needed = {_named(one): _narrower(one, at) for one, at in opened.items() if _is_wide(one)}
-        border = tuple(_named(one) for one in opened if not _is_wide(one))
+        named = {one: f"{names.head(one.layer, one.head)} {one.name}" for one in opened}
+        needed = {named[one]: _narrower(one, at) for one, at in opened.items() if _is_wide(one)}
+        border = tuple(named[one] for one in opened if not _is_wide(one))
         return replace(look, needed=needed, border=border, measured=measured)
 
     def _warn(self, look: Look) -> None:
@@ -215,6 +218,7 @@ class Stopping:
             "estimated": not draw.whole,
             "looks": 1 + looks(len(self.plan.shards)).index(last.shards),
             "known": last.enough,
+            "measured": last.measured,
             "why": self._why(last, draw),
             "open": list(last.open),
             "border": list(last.border),
@@ -280,10 +284,6 @@ def _narrower(claim: Claim, threshold: float) -> float:
     reach = claim.value - claim.low if above else claim.high - claim.value
     beside = reach / max(abs(claim.value - threshold), 1e-9)
     return max(1.0, min(beside, (claim.high - claim.low) / NARROW))
-
-
-def _named(claim: Claim) -> str:
-    return f"L{claim.layer + 1}H{claim.head + 1} {claim.name}"
 
 
 def _some(names: tuple[str, ...]) -> str:

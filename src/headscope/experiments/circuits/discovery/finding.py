@@ -15,7 +15,7 @@ from headscope.experiments.circuits.discovery.node_sets import (
     COUNTERFACTUAL,
     REPLACEMENTS,
     SHARES,
-    StandIns,
+    OtherOutputs,
     answers_of_sets,
     first_of_order,
     in_order,
@@ -191,7 +191,7 @@ def chosen_circuit(choosing: PairedPasses, scores: Float64) -> Bools:
     return np.asarray(fewer[np.flatnonzero(left)[-1]] if left.any() else member)
 
 
-def _faithful(paired: PairedPasses, sets: Bools, other: StandIns) -> Float64:
+def _faithful(paired: PairedPasses, sets: Bools, other: OtherOutputs) -> Float64:
     """[set] how faithful sets are."""
     ends = np.repeat([[False], [True]], sets.shape[1], 1)
     answers = answers_of_sets(paired, np.concatenate([ends, sets]), other).mean(0)

@@ -28,7 +28,7 @@ TRIES = 20  # to draw another set
 
 
 @dataclass(frozen=True)
-class StandIns:
+class OtherOutputs:
     """What all nodes give instead, by batch.
 
     whole  whether in the tokens that two prompts begin with, too
@@ -38,7 +38,7 @@ class StandIns:
     whole: bool = True
 
 
-def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIns) -> Float64:
+def answers_of_sets(paired: PairedPasses, sets: Bools, instead: OtherOutputs) -> Float64:
     """[prompt, set] the logit difference with all nodes replaced that are not in a set.
 
     sets  [set, node]
@@ -58,18 +58,18 @@ def answers_of_sets(paired: PairedPasses, sets: Bools, instead: StandIns) -> Flo
     return answers[:, same]
 
 
-def stand_in(paired: PairedPasses, kind: str) -> StandIns:
+def stand_in(paired: PairedPasses, kind: str) -> OtherOutputs:
     """What stands in for nodes, by its name: one of REPLACEMENTS."""
     if kind == COUNTERFACTUAL:
-        return StandIns(lambda pair: pair.corrupted_gave, whole=False)
+        return OtherOutputs(lambda pair: pair.corrupted_gave, whole=False)
     if kind == ZERO:
-        return StandIns(
+        return OtherOutputs(
             lambda pair: pair.clean_gave.filled(
                 [torch.zeros_like(own[:1, :1]) for own in pair.clean_gave.tensors()]
             )
         )
     means = mean_outputs(paired)
-    return StandIns(lambda pair: pair.clean_gave.filled(means))
+    return OtherOutputs(lambda pair: pair.clean_gave.filled(means))
 
 
 def mean_outputs(paired: PairedPasses) -> list[torch.Tensor]:
