@@ -26,7 +26,7 @@ def plan_command(options: _PlanOptions) -> None:
     """Say before a run with --until how many tokens and core hours it will take.
 
     MODEL is a hub id, a local folder, or `demo`. A small random sample of the corpus is measured;
-    nothing is written. The forecast is as exact as the sample: half or twice as much is usual.
+    nothing is written. The forecast is as rough as the sample is small.
 
     \b
     headscope plan demo --text wiki.txt --until labels
