@@ -273,7 +273,12 @@ def test_heads_are_named_for_their_fall_where_a_seed_needs_them(run):
     assert "L1·H2" not in said
 
 
-def test_a_change_where_every_seed_is_at_chance_says_so(run):
+def layers_said(tree):
+    """The sentence on layers, whose depth decides as the test wants."""
+    return next(one for one in run_findings(tree) if "ater layers change more" in one)
+
+
+def test_changes_of_layers_are_said_of_tasks_by_their_answer(run):
     tree = run.tree.copy(deep=True)
     data = tree["study"]
     for name, value in (("", 0.9), ("_ci_low", 0.5), ("_ci_high", 1.0)):
@@ -281,8 +286,25 @@ def test_a_change_where_every_seed_is_at_chance_says_so(run):
     data["depth_p"][:] = 0.01
     for learned in (1, 0):
         data["learned"].loc[{"task": "mood"}] = learned
-        (said,) = (one for one in run_findings(tree) if one.startswith("Change of maps"))
-        assert ("on mood, where every seed is at chance, later layers" in said) == (not learned)
+        said = layers_said(tree)
+        assert said.startswith("Later layers change more: ")
+        assert "mood (ρ = 0.90 [0.50, 1.00], p = 0.010)" in said
+        assert ("mood" in said.partition("at chance on")[2]) == (not learned)
+    data["depth_p"].loc[{"task": "mood"}] = 0.2
+    told, _, open_ = layers_said(tree).partition("cannot be told: ")
+    assert "mood" in open_
+    assert "mood" not in told
+
+
+def test_where_all_seeds_give_the_same_correlation_no_interval_is_made_up(run):
+    tree = run.tree.copy(deep=True)
+    data = tree["study"]
+    data["mean_depth_correlation"][:] = -1
+    for end in ("_ci_low", "_ci_high"):
+        data[f"mean_depth_correlation{end}"][:] = np.nan
+    data["depth_p"][:] = 0.003
+    (said,) = (one for one in run_findings(tree) if one.startswith("Earlier layers change more"))
+    assert "(ρ = −1.00 in every seed, p = 0.003)" in said
 
 
 def test_the_command_says_what_each_task_came_to(headscope, desk):

@@ -67,7 +67,10 @@ def test_without_examples_the_interval_is_student_s():
     mean = with_seeds(values)
     low, high = t.interval(0.95, 2, values[:, 0].mean(), values[:, 0].std(ddof=1) / 3**0.5)
     np.testing.assert_allclose([mean.low[0], mean.high[0]], [low, high])
-    assert mean.low[1] == mean.high[1] == 1
+    assert mean.value[1] == 1
+    assert np.isnan([mean.low[1], mean.high[1]]).all()  # seeds that agree tell no spread
+    of_examples = with_seeds(values, np.array([0.0, 0.2]), np.array([0.0, 0.1]))
+    np.testing.assert_allclose([of_examples.low[1], of_examples.high[1]], [0.8, 1.1])
 
 
 def test_both_parts_add_as_squares_and_stay_within_bounds():

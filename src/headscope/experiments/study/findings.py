@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import xarray as xr
 
@@ -105,53 +107,64 @@ def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
 
 
 def layers_finding(run: Reading, variant: str) -> str:
-    """Do the last layers change most, and do those with larger gradients?"""
-    data = run.data
-    kind = "" if variant == PLAIN else f" ({VARIANTS[variant]})"
-    sentences = []
-    for task in tasks_of(data):
-        depth, gradient = (
-            at(run(f"mean_{name}_correlation", variant=variant, task=task))
-            for name in ("depth", "gradient_norm")
-        )
-        if not np.isfinite(depth[0]):
-            continue
-        p = [
-            float(data[f"{name}_p"].sel(variant=variant, task=task))
-            for name in ("depth", "gradient_norm")
-        ]
-        words = f"{_depth(depth, p[0])}, and {_gradients(gradient, p[1])}"
-        learned = data["learned"].sel(variant=variant, task=task).values.any()
-        chance = "" if learned or variant == RANDOM_LABELS else ", where every seed is at chance,"
-        sentences.append(f"on {task_title(data, task)}{chance} {words}")
-    if not sentences:
+    """Do the last layers change most, and do those with larger gradients? Tasks by the answer."""
+    tasks = tasks_of(run.data)
+    of_depth = _sorted_out(run, variant, "depth", tasks)
+    known = [task for tasks_so in of_depth.values() for task in tasks_so]
+    if not known:
         return ""
-    before = "Change of maps with training" if variant == PLAIN else f"{capital(variant)}{kind}"
-    return f"{before}: {'; '.join(sentences)}."
+    of_gradients = _sorted_out(run, variant, "gradient_norm", known)
+    low = [task_title(run.data, task) for task in known if _at_chance(run.data, variant, task)]
+    sentences = [
+        *_sentences(_DEPTH, of_depth),
+        *_sentences(_GRADIENTS, of_gradients),
+        *([f"Every seed is at chance on {listed(low)}."] if low else []),
+    ]
+    before = "" if variant == PLAIN else f"{capital(variant)} ({VARIANTS[variant]}): "
+    return before + " ".join(sentences)
 
 
-def _together(three: tuple[float, float, float], p: float) -> tuple[int, str]:
-    """Whether a correlation is surely above 0, 1, or below, -1; and the numbers behind it."""
-    sign = 1 if above(*three).holds else -1 if below(*three).holds else 0
-    return sign * (p < SIGNIFICANT), f"{with_interval('ρ', *three)}, {chance_text(p)}"
+_DEPTH = {
+    1: "Later layers change more",
+    -1: "Earlier layers change more",
+    0: "Whether later layers change more cannot be told",
+}
+_GRADIENTS = {
+    1: "Layers with larger gradients change more",
+    -1: "Layers with larger gradients change less, so they do not explain it",
+    0: "Whether layers with larger gradients change more cannot be told",
+}
 
 
-def _depth(three: tuple[float, float, float], p: float) -> str:
-    sign, numbers = _together(three, p)
-    if not sign:
-        return f"change does not surely rise or fall with depth ({numbers})"
-    return f"{'later' if sign > 0 else 'earlier'} layers change more ({numbers})"
+def _sentences(words: Mapping[int, str], answers: Mapping[int, Mapping[str, str]]) -> list[str]:
+    """A sentence for each answer, with the tasks of which it holds."""
+    return [f"{words[sign]}: {'; '.join(some.values())}." for sign, some in answers.items() if some]
 
 
-def _gradients(three: tuple[float, float, float], p: float) -> str:
-    if not np.isfinite(three[0]):
-        return "gradients are not known"
-    sign, numbers = _together(three, p)
-    if not sign:
-        return f"whether change goes with gradients cannot be told ({numbers})"
-    if sign > 0:
-        return f"layers with larger gradients change more ({numbers})"
-    return f"layers with larger gradients change less, so they do not explain it ({numbers})"
+def _sorted_out(
+    run: Reading, variant: str, name: str, tasks: Sequence[str]
+) -> dict[int, dict[str, str]]:
+    """1, -1 or 0 -> the tasks in which change of maps surely goes with it, surely against it, or
+    neither; with the numbers. A task is left out where nothing was measured.
+    """
+    answers: dict[int, dict[str, str]] = {1: {}, -1: {}, 0: {}}
+    for task in tasks:
+        value, low, high = at(run(f"mean_{name}_correlation", variant=variant, task=task))
+        if not np.isfinite(value):
+            continue
+        p = float(run.data[f"{name}_p"].sel(variant=variant, task=task))
+        alike = run.data.sizes["seed"] > 1 and not np.isfinite(low)  # in every seed the same
+        sure = p < SIGNIFICANT and (alike or low > 0 or high < 0)
+        numbers = with_interval("ρ", value, low, high) + (" in every seed" if alike else "")
+        words = f"{task_title(run.data, task)} ({numbers}, {chance_text(p)})"
+        answers[int(np.sign(value)) * sure][task] = words
+    return answers
+
+
+def _at_chance(data: xr.Dataset, variant: str, task: str) -> bool:
+    """Whether no seed learned a task that could be learned."""
+    learned = bool(data["learned"].sel(variant=variant, task=task).values.any())
+    return not learned and variant != RANDOM_LABELS
 
 
 def gain_finding(run: Reading, task: str) -> str:

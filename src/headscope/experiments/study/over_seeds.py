@@ -55,18 +55,18 @@ def stacked(cells: Sequence[Estimate], *leading: int) -> Estimate:
 
 def with_seeds(
     values: Float64,
-    down: Float64 | float = 0.0,
-    up: Float64 | float = 0.0,
+    down: Float64 | None = None,
+    up: Float64 | None = None,
     bounds: CellBounds = ANY,
 ) -> Estimate:
     """The mean over seeds with its interval.
 
     values    [seed, *cell] one number of each seed
-    down, up  [*cell] the lower and the upper half of the mean's interval over examples; 0 for
-              numbers that examples do not move
+    down, up  [*cell] the lower and the upper half of the mean's interval over examples; None: the
+              interval is over seeds alone
     bounds    between which the number lies by its nature
-    returns   [*cell]; NaN ends for fewer than two seeds, or where no interval over examples is
-              known; NaN throughout for none
+    returns   [*cell]; NaN ends for fewer than two seeds, where no interval over examples is known,
+              or where seeds alone are asked and all give the same; NaN throughout for none
     """
     values = np.asarray(values, np.float64)
     count = len(values)
@@ -76,9 +76,10 @@ def with_seeds(
     if count < FEWEST_SEEDS:
         return without_interval(mean)
     seeds = stdtrit(count - 1, 1 - TAIL) * values.std(0, ddof=1) / np.sqrt(count)
-    low = np.maximum(mean - np.hypot(seeds, down), bounds[0])
-    high = np.minimum(mean + np.hypot(seeds, up), bounds[1])
-    return Estimate(mean, low, high)
+    low = np.maximum(mean - np.hypot(seeds, 0 if down is None else down), bounds[0])
+    high = np.minimum(mean + np.hypot(seeds, 0 if up is None else up), bounds[1])
+    alike = (np.ptp(values, axis=0) == 0) & (down is None)  # how far others are is not known
+    return Estimate(mean, np.where(alike, np.nan, low), np.where(alike, np.nan, high))
 
 
 def paired_mean(

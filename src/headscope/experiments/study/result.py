@@ -296,9 +296,7 @@ def _of_task(
         of_seeds[share] = shaped(replication(holds))
         each = [without_interval(one) for one in counts]
         of_seeds[count] = _placed(each, there, len(states))
-        number = with_seeds(counts, bounds=(0, holds.shape[1]))
-        alike = len(set(counts.tolist())) < 2  # nothing is known of their spread
-        of_seeds[f"mean_{count}"] = without_interval(number.value) if alike else number
+        of_seeds[f"mean_{count}"] = with_seeds(counts, bounds=(0, holds.shape[1]))
     best = gains(
         parts.tasks[task],
         labels,
