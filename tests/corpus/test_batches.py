@@ -55,6 +55,12 @@ def test_padding_to_a_step_costs_less_than_a_step(length):
     assert padded % 4 == 0
 
 
+@given(st.integers(1, 100), st.integers(1, 100))
+def test_no_more_is_padded_to_than_the_model_takes(length, limit):
+    padded = padded_length(length, limit)
+    assert padded == max(length, min(padded_length(length), limit))
+
+
 def test_no_examples_make_no_batches():
     assert made([], 100) == []
 

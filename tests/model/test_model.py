@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 import headscope.model.checkpoint
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
-from headscope.errors import ModelError
+from headscope.errors import InputError, ModelError
 from headscope.model.batch import Batch
 from headscope.model.model import DEMO_SHA256, Model, file_sha256, forward, load
 from headscope.model.request import DEMO, PACKAGES, place_of
@@ -418,6 +418,21 @@ def test_where_one_token_opens_and_closes_only_the_first_opens() -> None:
     batch = Batch.of(examples, vocabulary, replicates=2)
     assert batch.is_cls.tolist() == [[True, False, False, False], [True, False, False, False]]
     assert batch.is_sep.tolist() == [[False, False, True, False], [False, True, False, False]]
+
+
+def test_inputs_as_long_as_the_model_takes_run_whatever_their_length() -> None:
+    """A limit that is no multiple of 8, to which batches are padded."""
+    model = model_of(wordpiece(), max_position_embeddings=45)
+    assert model.limit == 45
+
+    def example(tokens: int) -> Example:
+        ids = np.ones(tokens, np.int64)
+        return Example("x", "x", ids, np.zeros_like(ids), np.zeros(tokens, bool))
+
+    batch = model.batch([example(45), example(42)])
+    assert forward(model.network, *batch.inputs)[0].shape[:2] == (2, 45)
+    with pytest.raises(InputError, match="found an input of 46 tokens, and the model takes 45"):
+        model.batch([example(46)])
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,14 @@ SHORT = 32
 COUNT_STEP = 8
 
 
-def padded_length(longest: int) -> int:
-    """The padded length of a batch whose longest example has this many tokens."""
+def padded_length(longest: int, limit: int | None = None) -> int:
+    """The padded length of a batch whose longest example has this many tokens.
+
+    limit  tokens that the model takes at most: no more are padded to
+    """
     step = 4 if longest <= SHORT else 8
-    return -(-longest // step) * step
+    padded = -(-longest // step) * step
+    return padded if limit is None else max(longest, min(padded, limit))
 
 
 def batches(examples: Sequence[Sized], *, budget: int) -> Iterator[list[int]]:

@@ -20,6 +20,7 @@ from headscope.core.accumulators import Float64, Ints, groups_of
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.corpus.packing import padded_length
+from headscope.errors import InputError
 from headscope.model import kernels_of_words
 from headscope.model.vocabulary import Vocabulary
 
@@ -63,9 +64,19 @@ class Batch:
         seed: int = 0,
         listed: Mapping[str, int] | None = None,
         device: torch.device | str = "cpu",
+        limit: int | None = None,
     ) -> Batch:
-        """Pad examples to the longest of them; for the groups of documents see `groups_of`."""
-        longest = padded_length(max(len(e) for e in examples))
+        """Pad examples to the longest of them; for the groups of documents see `groups_of`.
+
+        limit   tokens that the model takes at most; None: any number
+        raises  InputError for an example of more
+        """
+        own = max(len(e) for e in examples)
+        if limit is not None and own > limit:
+            raise InputError(
+                f"found an input of {own} tokens, and the model takes {limit}; wanted shorter ones"
+            )
+        longest = padded_length(own, limit)
         ids = np.full((len(examples), longest), vocabulary.pad, np.int64)
         segments, mask = np.zeros_like(ids), np.zeros(ids.shape, bool)
         for row, example in enumerate(examples):

@@ -102,7 +102,7 @@ class Model:
         """The longest input, in tokens, special ones included."""
         return self.positions.tokens
 
-    @property
+    @cached_property
     def positions(self) -> Limit:
         """`limit`, and what sets it."""
         config = {name: getattr(self.network.config, name, None) for name in FIELDS}
@@ -134,9 +134,10 @@ class Model:
             if token is not None
         }
 
-    def batch(self, examples: Sequence[Example]) -> Batch:
-        """Examples as a batch on the network's device, without groups of documents."""
-        return Batch.of(examples, self.vocabulary, replicates=0, device=self.device)
+    def batch(self, examples: Sequence[Example], *, replicates: int = 0, **groups: Any) -> Batch:
+        """Examples as a batch on the network's device; `groups` of documents as in `Batch.of`."""
+        groups |= {"replicates": replicates, "device": self.device, "limit": self.limit}
+        return Batch.of(examples, self.vocabulary, **groups)
 
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Tokens as the vocabulary has them, without the sign for a space before them."""

@@ -56,7 +56,8 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
 
 def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
     """Whether some batch is read without whole maps; False outside the attention registry."""
-    return padded_length(plan.longest) > settings.whole_maps and not model.fallback
+    padded = padded_length(plan.longest, model.limit)
+    return padded > settings.whole_maps and not model.fallback
 
 
 def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:

@@ -223,13 +223,11 @@ class Computer:
         job = self.job
         # Longest first: buffers that grow a little each time would leave a hole in memory each.
         for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
-            batch = Batch.of(
+            batch = self.model.batch(
                 [examples[row] for row in rows],
-                self.model.vocabulary,
                 replicates=job.scope.replicates,
                 seed=job.scope.seed,
                 listed=job.scope.listed,
-                device=self.model.device,
             )
             self._showing = Showing(job, batch, analyses)
             with memory_told(partial(self._advice, self._showing)):

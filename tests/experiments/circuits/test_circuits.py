@@ -375,8 +375,8 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"sequences": 9}, "found 9 sequences"),
-        ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
+        ({"sequences": 9}, "sequences is 9; wanted a whole number, at least 10"),
+        ({"length": 3}, "length is 3; wanted a whole number, at least 4"),
         ({"length": 48}, "takes 96: give a smaller --length"),
         ({"length": 30}, "need 60 different ones, and .* has 55"),
         ({"batch_tokens": 0}, "batch_tokens is 0"),

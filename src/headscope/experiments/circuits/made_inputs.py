@@ -18,7 +18,6 @@ import numpy as np
 
 from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
-from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
 from headscope.experiments.circuits.settings import check_size
 from headscope.model.model import Model
@@ -68,9 +67,9 @@ def repeats(
     check_size(sequences, length)
     first, words = opening_token(model), plain_tokens(model)
     opening = 0 if first is None else 1
-    if padded_length(opening + 2 * length) > model.limit:
+    if opening + 2 * length > model.limit:
         raise InputError(
-            f"halves of {length} tokens make inputs of {padded_length(opening + 2 * length)}, and "
+            f"halves of {length} tokens make inputs of {opening + 2 * length}, and "
             f"{model.name!r} takes {model.limit}: give a smaller --length"
         )
     if 2 * length > len(words):

@@ -22,7 +22,6 @@ import torch
 from headscope.core.accumulators import Float64, Ints, generator
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
-from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
 from headscope.experiments.circuits.made_inputs import (
     example_of,
@@ -148,7 +147,7 @@ def needles(
         made.examples.append(
             example_of(np.array(ids, np.int64), f"needle {run}", "haystack", special=len(start))
         )
-    longest = padded_length(max(map(len, made.examples)) + room)
+    longest = max(map(len, made.examples)) + room
     if longest > model.limit:
         raise InputError(
             f"a haystack of {haystack} tokens makes inputs of {longest}, and {model.name!r} takes "

@@ -37,10 +37,10 @@ class CircuitSettings(Intervals):
     sequences: int = option(
         "Made inputs of random tokens, with a repeat and without.",
         100,
-        least=1,
+        least=FEWEST,
         heading="What to compute",
     )
-    length: int = option("Tokens that come twice.", 50, least=1)
+    length: int = option("Tokens that come twice.", 50, least=LEAST_LENGTH)
     needles: int = option("Haystacks with a needle.", 20, least=1)
     haystack: int | None = option(
         "Tokens of each, 512 by default; 0 for none.",
@@ -95,8 +95,3 @@ class CircuitSettings(Intervals):
     )
     replicates: int = option("Groups of sequences at most, for intervals.", 200, least=0)
     seed: int = option("Seed of all that is made.", 0, least=0)
-
-    def __post_init__(self) -> None:
-        """Raise InputError for numbers that cannot be."""
-        super().__post_init__()
-        check_size(self.sequences, self.length)

@@ -141,13 +141,8 @@ class PairReader:
 
     def _padded(self, examples: Sequence[Example]) -> Batch:
         scope, model, tokens = self.job.scope, self.job.base, self.job.padded_to
-        batch = Batch.of(
-            examples,
-            model.vocabulary,
-            replicates=scope.replicates,
-            seed=scope.seed,
-            listed=scope.listed,
-            device=model.device,
+        batch = model.batch(
+            examples, replicates=scope.replicates, seed=scope.seed, listed=scope.listed
         )
         if tokens is None:
             return batch

@@ -24,7 +24,6 @@ from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.experiments.finetune import optimization
 from headscope.experiments.finetune.settings import Progress, TrainingSchedule
-from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.tasks.predict import EncodedTask
 from headscope.tasks.task_model import TaskModel
@@ -123,7 +122,7 @@ def _collated(
     model: TaskModel, rows: Sequence[tuple[Example, int | float]]
 ) -> dict[str, torch.Tensor]:
     """Examples as a padded batch, as in evaluation."""
-    batch = Batch.of([example for example, _ in rows], model.model.vocabulary, replicates=0)
+    batch = model.model.batch([example for example, _ in rows])
     inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
     if model.model.has_segments:
         inputs["token_type_ids"] = batch.segment_ids
