@@ -16,7 +16,7 @@ from headscope.claims.attention_rule import REST
 from headscope.claims.card_part import CardPart, named_ends
 from headscope.claims.control import controls
 from headscope.claims.reading import Reading
-from headscope.core.results import at, group, shape, token_names
+from headscope.core.results import at, derived, group, needed, shape, token_names
 from headscope.core.wording import percent
 from headscope.page.tabulate import Cell, Column, Rows, Table, points, share
 
@@ -50,7 +50,7 @@ class RuleOfHead:
 
 def rules_of(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
     """The rules of a head and its rest, the largest share first; none where none were chosen."""
-    data, names = chosen(run), rule_names(run)
+    data, names = chosen(run.tree), rule_names(run.tree)
     kinds = json.loads(data.attrs["rule_kinds"])
     shares = run("rule_share").map(lambda part: part[layer, head])
     rest = int(data["rest"].values[layer, head])
@@ -69,24 +69,27 @@ def rules_of(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
     ]
     last = len(shares.value) - 1
     made.append(
-        RuleOfHead(_called(run, RESTS[rest]), REST, np.nan, at(shares, last), -1, rests=True)
+        RuleOfHead(_called(run.tree, RESTS[rest]), REST, np.nan, at(shares, last), -1, rests=True)
     )
     return sorted(made, key=lambda rule: -np.nan_to_num(rule.share[0]))
 
 
-def chosen(run: Reading) -> xr.Dataset:
+@derived
+def chosen(tree: xr.DataTree) -> xr.Dataset:
     """The results, with the rules of what is gathered, or of attention where norms are unknown."""
-    known = (run.data["rest"].sel(explains="gathering") >= 0).any()
-    return run.data.sel(explains="gathering" if known else "attention")
+    data = needed(tree, "explained")
+    known = (data["rest"].sel(explains="gathering") >= 0).any()
+    return data.sel(explains="gathering" if known else "attention")
 
 
-def rule_names(run: Reading) -> list[str]:
+@derived
+def rule_names(tree: xr.DataTree) -> list[str]:
     """The names of all rules that were tried, special tokens as the tokenizer has them."""
-    return [_called(run, name) for name in json.loads(run.data.attrs["rules"])]
+    return [_called(tree, name) for name in json.loads(needed(tree, "explained").attrs["rules"])]
 
 
-def _called(run: Reading, name: str) -> str:
-    return token_names(run.tree).get(SPECIAL.get(name, "")) or name
+def _called(tree: xr.DataTree, name: str) -> str:
+    return token_names(tree).get(SPECIAL.get(name, "")) or name
 
 
 def roles(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
@@ -165,7 +168,7 @@ def _page(run: Reading) -> dict[str, Any]:
 
 def _keys(run: Reading, layer: int, head: int, *, most: int = 5) -> list[str]:
     """The tokens that get most beyond what the rules predict, those that get the most first."""
-    data = chosen(run)
+    data = chosen(run.tree)
     places = zip(
         data["key_factor"].values[layer, head],
         data["key_token"].values[layer, head],
