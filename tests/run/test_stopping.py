@@ -17,6 +17,7 @@ from headscope.core.confidence import holding_at_every_look
 from headscope.core.head_names import counting_from, renamed
 from headscope.corpus.drawn import DrawnCorpus
 from headscope.errors import InputError
+from headscope.report.build import first_findings
 from headscope.report.run_facts import stopped_early
 from headscope.run.stopping import NARROW, Goal, Stopping, widths
 
@@ -218,6 +219,9 @@ def test_heads_are_named_by_the_models_own_layers_and_counted_as_everywhere(earl
     (name,) = (one for one in stopping.looks[0].open if one.startswith("L8·H3 "))
     manifest = {**early.manifest, "until": early.manifest["until"] | {"why": f"open: {name}"}}
     assert name in stopped_early(manifest)
+    (first, *_) = first_findings(early.tree, manifest)
+    assert first.text.startswith("With --until 0.2 the run read 124 of 160 documents")
+    assert first.text.endswith(f"open: {name}.")
     with counting_from(0):
         assert renamed(name).startswith("L7·H2 ")
         assert renamed(name) in stopped_early(manifest)

@@ -189,7 +189,8 @@ def first_findings(tree: xr.DataTree, manifest: Manifest) -> list[Finding]:
         if opening is None
         else [Finding("", words) for words in opening[0].findings(opening[1])]
     )
-    return [*(Finding("", note) for note in run_facts.notes(manifest)), *said]
+    notes = [*run_facts.notes(manifest), *run_facts.stopped_note(manifest)]
+    return [*(Finding("", note) for note in notes), *said]
 
 
 def first_words(tree: xr.DataTree) -> str:

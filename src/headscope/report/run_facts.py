@@ -15,7 +15,7 @@ from headscope.core.display import printable
 from headscope.core.head_names import renamed
 from headscope.core.intervals import FEWEST
 from headscope.core.results import shape
-from headscope.core.wording import capital, precision_in_words
+from headscope.core.wording import capital, percent, precision_in_words
 from headscope.corpus.contents import READINGS, unknown_words
 from headscope.page.shell import template
 from headscope.report import heads
@@ -144,8 +144,14 @@ def stopped_early(manifest: Manifest) -> str:
         for name in ("documents", "tokens")
     )
     share = until["tokens"] / max(until["of_tokens"], 1)
-    read = f"{', '.join(of_each)} ({share:.1%}, in random order)"
+    read = f"{', '.join(of_each)} ({percent(share)}, in random order)"
     return f"--until {until['asked']}: {read}; {renamed(until['why'])}"
+
+
+def stopped_note(manifest: Manifest) -> list[str]:
+    """The same as a sentence; none for a run without."""
+    early = stopped_early(manifest)
+    return [f"With {early.replace(':', ' the run read', 1)}."] if early else []
 
 
 def _at_every_look(manifest: Manifest) -> str:
