@@ -2,7 +2,7 @@
 
 from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
-from headscope.claims.terms import KOVALEVA, OURS, Term
+from headscope.claims.terms import KOVALEVA, OURS, Term, terms_of
 
 TERMS = {
     "cosine": Term(
@@ -115,6 +115,59 @@ SIMILARITY = Question(
     findings=("findings:findings",),
     remarks="findings:remarks",
     shown={"first": ("map_change",)},
+)
+
+ROLES = Question(
+    package=__name__,
+    name="roles",
+    title="Same roles",
+    place=325,
+    figures=(
+        PicturePlan(
+            name="roles",
+            title="Heads of two models with the same role",
+            panels="roles_section:panels",
+            caption="roles_section:caption",
+            heading="Which heads do the same elsewhere?",
+            text="The nearest head of another model is always there. It has the same role only if "
+            "both are surely less than half as far apart as either is from any head of networks "
+            "without training.",
+            tables=("roles_section:table",),
+        ),
+    ),
+    opening="roles_section:OPENING",
+    findings="roles_section:findings",
+    tables="roles_section:tables",
+    terms=terms_of(
+        OURS,
+        {
+            "distance": (
+                "distance of heads",
+                "Total variation between the shares of what both heads gather that each rule "
+                "explains, plus the differences of their scores on made inputs less their null.",
+            ),
+            "untrained": (
+                "distance to untrained heads",
+                "That of a head and the nearest one of the networks without training of both runs.",
+            ),
+            "nearer": (
+                "nearer than untrained heads",
+                "Half of the smaller distance of both heads to one without training, less the "
+                "distance between them.",
+            ),
+            "alike": (
+                "heads with the same role",
+                "How many heads of the other model surely are nearer in this sense.",
+            ),
+        },
+    ),
+    labels={
+        "distance": "distance to the nearest head of the other model",
+        "untrained": "distance to the nearest head without training",
+        "nearer": "nearer than half of the way to heads without training",
+        "alike": "heads of the other model with the same role",
+    },
+    shown={"first": ("nearer", "distance"), "table": ("distance", "nearer", "alike")},
 )
 
 CHANGE = Question(package=__name__, name="change", place=330)
