@@ -80,7 +80,7 @@ def _compare_runs(options: _CompareOptions) -> None:
 def _of_roles(run: Run) -> Iterator[str]:
     from headscope.claims.reading import run_findings
 
-    other = run["roles"].attrs
+    other = run["same_roles"].attrs
     yield (
         f"{size_of(run.manifest['model'])}, and {other['other_model']}: {other['other_layers']} "
         f"layers × {other['other_heads']} heads"
@@ -90,7 +90,7 @@ def _of_roles(run: Run) -> Iterator[str]:
 
 def _roles_summary(run: Run) -> dict[str, Any]:
     from headscope.claims.reading import run_findings
-    from headscope.experiments.comparison.roles_section import summary
+    from headscope.experiments.comparison.same_roles_section import summary
 
     return {
         "findings": run_findings(run.tree),

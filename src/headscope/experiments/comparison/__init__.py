@@ -117,27 +117,27 @@ SIMILARITY = Question(
     shown={"first": ("map_change",)},
 )
 
-ROLES = Question(
+SAME_ROLES = Question(
     package=__name__,
-    name="roles",
+    name="same_roles",
     title="Same roles",
     place=325,
     figures=(
         PicturePlan(
-            name="roles",
+            name="same_roles",
             title="Heads of two models with the same role",
-            panels="roles_section:panels",
-            caption="roles_section:caption",
+            panels="same_roles_section:panels",
+            caption="same_roles_section:caption",
             heading="Which heads do the same elsewhere?",
             text="The nearest head of another model is always there. It has the same role only if "
             "both are surely less than half as far apart as either is from any head of networks "
             "without training.",
-            tables=("roles_section:table",),
+            tables=("same_roles_section:table",),
         ),
     ),
-    opening="roles_section:OPENING",
-    findings="roles_section:findings",
-    tables="roles_section:tables",
+    opening="same_roles_section:OPENING",
+    findings="same_roles_section:findings",
+    tables="same_roles_section:tables",
     terms=terms_of(
         OURS,
         {

@@ -5,7 +5,7 @@
 
 The run folder is that of an atlas of the second model, with two more groups, and the
 results of the first one as the group `base`. Of two finished runs, of models of any shape, it
-compares what the heads do: `compare("atlas-demo", "atlas-other")["roles"]`. Nothing heavy is
+compares what the heads do: `compare("atlas-demo", "atlas-other")["same_roles"]`. Nothing heavy is
 imported before the request is known to be right; `comparing` and `compared_runs` compute.
 """
 
@@ -105,7 +105,7 @@ def compare(request: CompareRequest) -> Run:
     Two models are of one shape, with one tokenizer, and run in one process. By default the analyses
     are left out that compare the heads of one model with each other, have no number per head, or
     take very long. Two finished runs, of models of any shape, say which heads have the same role:
-    the group `roles` of the run, see docs/compare.md. Raises InputError and its kinds before
+    the group `same_roles` of the run, see docs/compare.md. Raises InputError and its kinds before
     anything is computed; RunStopped on Ctrl-C.
     """
     if any(map(is_run, (request.base, request.tuned))):

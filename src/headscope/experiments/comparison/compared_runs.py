@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import InputError, RunFolderError
-from headscope.experiments.comparison import ROLES
+from headscope.experiments.comparison import SAME_ROLES
 from headscope.experiments.comparison.fingerprints import RULES, SCORES
 from headscope.experiments.comparison.same_roles import DISCOVERY, same_roles
 from headscope.run.execution import Execution
@@ -30,10 +30,10 @@ def compared_runs(
     output: str | Path | None,
     execution: Execution,
 ) -> Run:
-    """A run of which the group `roles` says which heads of the second model do what those of the
-    first do.
+    """A run that says which heads of the second model do what heads of the first one do.
 
     also     further runs of either model, known by its weights: of `circuits` beside `atlas`
+    returns  a run of the first model with the group `same_roles`
     raises   RunFolderError for a folder without a finished run; InputError for runs of which
              nothing says what model they are of, without fingerprints of the same kind, or for a
              further run of a third model
@@ -61,7 +61,7 @@ def compared_runs(
         roles = same_roles(*([run.tree for run in side] for side in sides))
         if roles is None:
             raise _nothing_shared(sides)
-        return run.finish({ROLES.name: roles}, title="headscope compare")
+        return run.finish({SAME_ROLES.name: roles}, title="headscope compare")
 
 
 def _opened(run: Run | str | Path) -> Run:
@@ -129,7 +129,7 @@ def _manifest(
         "fingerprint": fingerprint(spec),
         "versions": versions(),
         "shards": 0,
-        "analyses": [ROLES.name],
+        "analyses": [SAME_ROLES.name],
         "command": shlex.join(execution.command),
         "compared": [
             {"model": run.manifest["model"]["name"], **_identity(run)}

@@ -1,7 +1,8 @@
 """Fingerprints of heads: what each one does, in numbers that two models of any shape share.
 
 A fingerprint holds the share of what the head gathers that each rule explains (group `explained`),
-and its scores on made inputs less their null (group `circuits`). It says nothing of depth.
+and its scores on made inputs less their null (group `circuits`). Rules that name the same keys for
+other kinds of queries ("…, by marks") count as one. It says nothing of depth.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.explained.rules import RESTS
+from headscope.analyses.explained.sentences import BY
 from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, group, shape
@@ -72,7 +74,7 @@ def fingerprints(trees: Iterable[xr.DataTree], *, untrained: bool = False) -> Fi
     scores, score_names = _nothing(layers * heads), tuple[str, ...]()
     for tree in trees:
         if (explained := group(tree, RULES)) is not None and "rule_share" in explained:
-            rules, rule_names = _of_rules(explained), tuple(json.loads(explained.attrs["rules"]))
+            rules, rule_names = _of_rules(explained)
         if (circuits := group(tree, SCORES)) is not None:
             scores, score_names = _of_scores(circuits)
     known = [_with_ends(one, exact=untrained) for one in (rules, scores)]
@@ -119,31 +121,33 @@ def _shared(mine: Float64, theirs: Float64) -> Float64:
     return np.asarray(np.minimum(mine, theirs).sum(1))
 
 
-def _of_rules(data: xr.Dataset) -> Estimate:
-    """[unit, rule] from the slots of each head; a rest counts as the rule of its name."""
-    names = json.loads(data.attrs["rules"])
-    chosen, rests = data.sel(explains="gathering"), np.array([names.index(one) for one in RESTS])
+def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
+    """[unit, rule] from the slots of each head, and the rules; a rest counts as one."""
+    tried = [name.partition(BY)[0] for name in json.loads(data.attrs["rules"])]
+    names = list(dict.fromkeys(tried))
+    column = np.array([names.index(name) for name in tried])
+    chosen = data.sel(explains="gathering")
     rest = chosen["rest"].values.ravel()  # [unit]
     numbers = chosen["rule"].values.reshape(len(rest), -1)  # [unit, slot]
-    slots = np.concatenate([numbers, rests[np.maximum(rest, 0)][:, None]], 1)
+    rests = np.array([names.index(name) for name in RESTS])[np.maximum(rest, 0)]
+    columns = np.concatenate([column[np.maximum(numbers, 0)], rests[:, None]], 1)
+    used = np.concatenate([numbers >= 0, (rest >= 0)[:, None]], 1)
     shares = estimate(data, "rule_share").map(lambda end: end.reshape(len(rest), -1))
-    there = (rest >= 0) & np.isfinite(shares.value[:, -1])
 
     def by_rule(end: Float64) -> Float64:
         made = np.zeros((len(rest), len(names)))
-        used = np.where(slots >= 0, end, 0)
-        np.add.at(made, (np.arange(len(rest))[:, None], np.maximum(slots, 0)), used)
-        made[~there] = np.nan
+        np.add.at(made, (np.arange(len(rest))[:, None], columns), np.where(used, end, 0))
+        made[rest < 0] = np.nan
         return made
 
-    return shares.map(by_rule)
+    return shares.map(by_rule), tuple(names)
 
 
 def _of_scores(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
     """[unit, score] and their names; what lies below its null is 0."""
     made, names = list[Estimate](), [*PATTERNS]
-    for name in PATTERNS:
-        score, null = (estimate(data, variable, circuit=name) for variable in ("score", "null"))
+    for pattern in PATTERNS:
+        score, null = (estimate(data, name, circuit=pattern) for name in ("score", "null"))
         gain = (score.value - null.value, score.low - null.high, score.high - null.low)
         made.append(Estimate(*(np.maximum(end, 0) for end in gain)))
     for name in OTHERS:

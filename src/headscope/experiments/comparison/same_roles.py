@@ -49,7 +49,7 @@ CELL, RANKED = ("layer", "head"), ("layer", "head", "rank")
 
 
 def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
-    """The group `roles`: for each head of a model the nearest heads of another one.
+    """The group `same_roles`: for each head of a model the nearest heads of another one.
 
     first, second  the results of runs of each model
     returns        distance [layer, head] to the nearest head, its ends the least and the most that
@@ -67,8 +67,11 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
     if not (rules or scores):
         return None
     one, other = (model.of(rules, scores) for model in models)
+    if not (len(one.places) and len(other.places)):
+        return None
     networks = [network for trees in (first, second) for network in _untrained(trees)]
-    none = [n.of(rules, scores) for n in networks if n.has(rules, scores)]
+    whole = (network.of(rules, scores) for network in networks if network.has(rules, scores))
+    none = [network for network in whole if len(network.places)]
     match = _Match(one, other, distances(one, other), _nearest(one, none), _nearest(other, none))
     variables = _of_heads(match, shape(first[0]))
     circuits, needs = _circuits(first, second)

@@ -23,7 +23,7 @@ from headscope.draw.depth_pairs import depth_pair_handles, draw_depth_pairs
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import legend_of
 from headscope.draw.panel import Panel
-from headscope.experiments.comparison import ROLES
+from headscope.experiments.comparison import SAME_ROLES
 from headscope.experiments.comparison.same_roles import NO_UNTRAINED, aligned_verdict
 from headscope.page.sections import OpeningPlan
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table
@@ -55,7 +55,7 @@ def findings(run: Reading) -> list[str]:
 
 def summary(tree: xr.DataTree) -> dict[str, Any]:
     """For --json: how many heads by verdict, and how the circuits align; NaN is null."""
-    run = Reading(tree, ROLES)
+    run = Reading(tree, SAME_ROLES)
     outcomes = Counter(str(one.outcome) for one in verdicts(run).values())
     data, aligned = run.data, {}
     if "circuit_shared" in data:
@@ -132,7 +132,7 @@ def _lede(run: Reading) -> str:
 
 
 OPENING = OpeningPlan(
-    id="roles", chapter="Same roles", heading=_heading, lede=_lede, findings=findings
+    id="same-roles", chapter="Same roles", heading=_heading, lede=_lede, findings=findings
 )
 
 
@@ -181,7 +181,7 @@ def table(run: Reading) -> Table | None:
         "explains any of both; in brackets the least and the most that the intervals of all shares "
         "allow, whatever is not explained. Untrained: distance to the nearest of "
         f"{run.data.attrs['untrained_heads']} heads without training. Alike: how many heads of "
-        f"{other} surely have the role. All heads: tables/same_roles."
+        f"{other} surely have the role. All heads: tables/nearest_heads."
     )
     return rows_table("Nearest heads", columns, rows, caption)
 
@@ -191,7 +191,7 @@ def _counted(value: float) -> str:
 
 
 def tables(run: Reading) -> dict[str, pd.DataFrame]:
-    """`same_roles`: one row per head and rank of its nearest heads; layers and heads from 0.
+    """`nearest_heads`: one row per head and rank of its nearest heads; layers and heads from 0.
 
     Distances have their ends for the nearest head alone.
     """
@@ -219,7 +219,7 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
                     "common_rule": _common(run, layer, head).rpartition(",")[0] if first else "",
                 }
             )
-    return {"same_roles": pd.DataFrame(rows)} if rows else {}
+    return {"nearest_heads": pd.DataFrame(rows)} if rows else {}
 
 
 def panels(run: Reading) -> list[Panel]:
