@@ -136,7 +136,7 @@ SAME_ROLES = Question(
         ),
     ),
     opening="same_roles_section:OPENING",
-    findings="same_roles_section:findings",
+    findings=("same_roles_section:findings",),
     tables="same_roles_section:tables",
     terms=terms_of(
         OURS,

@@ -31,7 +31,7 @@ from headscope.page.tabulate import Cell, Column, Table, measured, rows_table
 TABLE_ROWS = 30
 SAME = {
     Outcome.HOLDS: "same role",
-    Outcome.FAILS: "another role",
+    Outcome.FAILS: "none as near",
     Outcome.CANNOT_TELL: str(Outcome.CANNOT_TELL),
     Outcome.NOT_ASKED: str(Outcome.NOT_ASKED),
 }
