@@ -71,9 +71,9 @@ def _compare_runs(options: _CompareOptions) -> None:
     if options.corpus.named:
         raise InputError("found texts beside a finished run; leave them out: no model is read")
     with ProgressBar(quiet=options.quiet) as progress:
-        run = compare(
-            **vars(CompareRequest.of(options, execution=shared.execution_of(progress, options)))
-        )
+        execution = shared.execution_of(progress, options)
+        request = CompareRequest.of(options, corpus=None, execution=execution)
+        run = compare(**vars(request))
     shared.conclude(run, options, lines=_of_roles(run), summary=_roles_summary)
 
 

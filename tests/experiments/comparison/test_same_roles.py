@@ -13,7 +13,12 @@ from scipy.spatial.distance import cityblock
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
-from headscope.experiments.comparison.fingerprints import Fingerprints, distances, fingerprints
+from headscope.experiments.comparison.fingerprints import (
+    Fingerprints,
+    distances,
+    fingerprints,
+    in_common,
+)
 from headscope.experiments.comparison.same_roles import aligned, aligned_verdict, same_roles
 
 RULES = (
@@ -41,13 +46,15 @@ def explained(heads: list[list[Head]], *, half: float = 0.01, rules=RULES) -> xr
             shares[layer, head, slot] = share
     low, high = np.maximum(shares - half, 0), np.minimum(shares + half, 1)
     cell, of = ("layer", "head"), ("explains", "layer", "head")
+    whole = [end.sum(-1, keepdims=True) for end in (shares, low, high)]  # [layer, head, 1]
     made = labelled(
         {
+            "gathering": Variable(Estimate(*whole), (*cell, "prediction"), "", "1", ""),
             "rule_share": Variable(Estimate(shares, low, high), (*cell, "slot"), "", "1", ""),
             "rule": Variable(rule, (*of, "rule_place"), "", "1", ""),
             "rest": Variable(np.zeros((2, layers, per_layer), int), of, "", "1", ""),
         },
-        coords={"explains": ("attention", "gathering")},
+        coords={"explains": ("attention", "gathering"), "prediction": ["rules"]},
     )
     return made.assign_attrs(rules=json.dumps(rules))
 
@@ -61,7 +68,7 @@ def run_of(heads: list[list[Head]], *, control: bool = True, **more) -> xr.DataT
         groups |= {"/control": xr.Dataset(), "/control/untrained": none}
         evenly = explained([[EVEN] * len(heads[0])] * len(heads), **more)
         groups["/control/untrained/explained"] = evenly.drop_vars(
-            ["rule_share_ci_low", "rule_share_ci_high"]
+            [f"{name}_ci_{end}" for name in ("rule_share", "gathering") for end in ("low", "high")]
         )
     return xr.DataTree.from_dict(groups)
 
@@ -83,7 +90,7 @@ def test_every_head_finds_its_twin_in_a_copy_of_another_shape():
     twins = 6 * roles["other_layer"].values[..., 0] + roles["other_head"].values[..., 0]
     np.testing.assert_array_equal(order[twins.ravel().astype(int)], np.arange(12))
     np.testing.assert_allclose(roles["distance"], 0, atol=1e-12)
-    assert (roles["nearer_ci_low"] > 0).all()
+    assert (roles["margin_ci_low"] > 0).all()
     assert (roles["mutual"] == 1).all()
     assert (roles["alike"] >= 1).all()
 
@@ -91,18 +98,26 @@ def test_every_head_finds_its_twin_in_a_copy_of_another_shape():
 def test_nothing_in_an_untrained_network_has_a_role():
     heads = [[*drawn(np.random.default_rng(1), 3), EVEN]]
     roles = same_roles([run_of(heads)], [run_of([[EVEN] * 4] * 2)])
-    assert not (roles["nearer_ci_low"] > 0).any()
-    assert (roles["nearer_ci_high"].values[0, :3] < 0).all()  # surely no role of theirs
+    assert not (roles["margin_ci_low"] > 0).any()
+    assert (roles["margin_ci_high"] < 0).all()  # surely no role of theirs
 
 
 def test_what_no_rule_explains_never_proves_a_role():
-    """Both heads may do anything with the nine tenths that are not explained."""
-    little = [[{"the previous token": 0.1}]]
+    """Both heads may do anything with the 94 % that are not explained."""
+    little = [[{"the previous token": 0.06}]]
     roles = same_roles([run_of(little)], [run_of(little)])
     assert float(roles["distance"][0, 0]) == 0
-    assert float(roles["distance_ci_high"][0, 0]) > 0.9
-    low, high = (float(roles[f"nearer_ci_{end}"][0, 0]) for end in ("low", "high"))
-    assert low < 0 < high  # cannot tell
+    assert float(roles["common"][0, 0]) == pytest.approx(0.06)
+    assert float(roles["margin_ci_high"][0, 0]) < 0  # not a tenth: no role
+
+
+def test_what_heads_without_training_do_is_no_role():
+    """A third of broad attention is what any head does, whatever the rest is."""
+    broad = [[{"all tokens evenly": 0.35}]]
+    roles = same_roles([run_of(broad)], [run_of(broad)])
+    assert float(roles["distance"][0, 0]) == 0
+    assert float(roles["untrained"][0, 0]) > 0.5
+    assert float(roles["margin_ci_high"][0, 0]) < 0
 
 
 def test_a_rule_counts_as_one_whichever_queries_follow_it():
@@ -118,21 +133,23 @@ def test_rules_of_one_run_alone_leave_the_verdict_open():
     head = [[{"subject → verb": 0.9}]]
     roles = same_roles([run_of(head)], [run_of([[{}]], rules=RULES[:-1])])
     assert roles.attrs["rules_of_one"] == 1
-    assert roles["nearer_ci_low"].values < 0 < roles["nearer_ci_high"].values
+    assert roles["margin_ci_low"].values < 0 < roles["margin_ci_high"].values
 
 
 def test_without_a_control_nothing_is_asked():
     head = [[{"the previous token": 0.9}]]
     roles = same_roles([run_of(head, control=False)], [run_of(head, control=False)])
-    assert np.isnan(roles["nearer"]).all()
+    assert np.isnan(roles["margin"]).all()
     assert np.isnan(roles["alike"]).all()
 
 
 def some(values, half) -> Fingerprints:
     shares = Estimate(values, np.maximum(values - half, 0), values + half)
+    rest = 1 - values.sum(1)
+    left = Estimate(rest, rest - 3 * half, rest + 3 * half)
     scores = Estimate(*[values[:, :2]] * 3)
-    places = np.zeros((len(values), 2), int)
-    return Fingerprints(places, shares, scores, ("a", "b", "c"), ("s", "t"))
+    places, nothing = np.zeros((len(values), 2), int), np.zeros(len(values))
+    return Fingerprints(places, shares, left, nothing, scores, ("a", "b", "c"), ("s", "t"))
 
 
 def test_distances_are_total_variation_and_sums_and_hold_all_that_intervals_allow():
@@ -145,16 +162,20 @@ def test_distances_are_total_variation_and_sums_and_hold_all_that_intervals_allo
             shares = [np.append(row, 1 - row.sum()) for row in (mine, theirs)]
             expected = cityblock(*shares) / 2 + cityblock(mine[:2], theirs[:2])
             assert apart.value[at, to] == pytest.approx(expected, abs=1e-12)
-    for _ in range(200):  # anything that the intervals allow, the rest the same or not
-        moved = [each + rng.uniform(-0.02, 0.02, each.shape) for each in values]
-        moved = [np.maximum(each, 0) for each in moved]
+    common = in_common(one, other)
+    for _ in range(200):  # anything that the intervals allow
+        moved = [np.maximum(v + rng.uniform(-0.02, 0.02, v.shape), 0) for v in values]
         mine, theirs = moved[0][:, None], moved[1][None]
-        common = np.minimum(mine, theirs).sum(-1)
-        left = np.minimum(1 - mine.sum(-1), 1 - theirs.sum(-1)).clip(0)
-        scores = np.abs(values[0][:, None, :2] - values[1][None, :, :2]).sum(-1)
-        whole = 1 - common - rng.uniform() * left + scores
-        assert (apart.low <= whole + 1e-12).all()
-        assert (whole <= apart.high + 1e-12).all()
+        left = 1 - mine.sum(-1), 1 - theirs.sum(-1)
+        shared = np.minimum(mine, theirs).sum(-1)
+        scores = [v[:, :2] for v in values]
+        pairs = scores[0][:, None], scores[1][None]
+        whole = (np.abs(mine - theirs).sum(-1) + np.abs(left[0] - left[1])) / 2
+        whole += np.abs(pairs[0] - pairs[1]).sum(-1)
+        shared += np.minimum(*pairs).sum(-1)
+        for number, ends in ((whole, apart), (shared, common)):
+            assert (ends.low <= number + 1e-12).all()
+            assert (number <= ends.high + 1e-12).all()
 
 
 def test_random_sets_share_as_counting_all_of_them_says():

@@ -130,8 +130,8 @@ SAME_ROLES = Question(
             caption="same_roles_section:caption",
             heading="Which heads do the same elsewhere?",
             text="The nearest head of another model is always there. It has the same role only if "
-            "both are surely less than half as far apart as either is from any head of networks "
-            "without training.",
+            "both are surely less than half as far apart, and have a tenth more in common, than "
+            "either and any head of networks without training.",
             tables=("same_roles_section:table",),
         ),
     ),
@@ -150,10 +150,15 @@ SAME_ROLES = Question(
                 "distance to untrained heads",
                 "That of a head and the nearest one of the networks without training of both runs.",
             ),
-            "nearer": (
-                "nearer than untrained heads",
-                "Half of the smaller distance of both heads to one without training, less the "
-                "distance between them.",
+            "common": (
+                "in common",
+                "The share of what both heads gather that the same rules explain, plus the scores "
+                "that both have.",
+            ),
+            "margin": (
+                "margin of one role",
+                "By how much two heads are less than half as far apart, or have more than a tenth "
+                "more in common, than with heads without training: the smaller of both.",
             ),
             "alike": (
                 "heads with the same role",
@@ -164,10 +169,11 @@ SAME_ROLES = Question(
     labels={
         "distance": "distance to the nearest head of the other model",
         "untrained": "distance to the nearest head without training",
-        "nearer": "nearer than half of the way to heads without training",
+        "common": "in common with the nearest head of the other model",
+        "margin": "margin of one role with it",
         "alike": "heads of the other model with the same role",
     },
-    shown={"first": ("nearer", "distance"), "table": ("distance", "nearer", "alike")},
+    shown={"first": ("margin", "distance"), "table": ("distance", "common", "margin", "alike")},
 )
 
 CHANGE = Question(package=__name__, name="change", place=330)

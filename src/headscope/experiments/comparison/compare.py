@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from headscope.core.options import argument, declared, keyword, option, several, takes, usual
+from headscope.core.options import argument, declared, keyword, option, several, takes
 from headscope.errors import InputError
 from headscope.model.request import PACKAGES, model_place, refuse_length
 from headscope.run.atlas import CorpusRequest, checked_corpus
@@ -172,13 +172,14 @@ def _of_runs(request: CompareRequest) -> Run:
             f"found one finished run, and {which}; wanted two runs, or two models: run atlas with "
             "each model, then compare the runs"
         )
+    plain = CompareRequest(*places)
     named = [
         each.name
         for each in fields(request)
         if (how := declared(each)) is not None
-        and each.name not in OF_RUNS
         and (how.kind == "option" or each.name == "corpus")
-        and getattr(request, each.name) != usual(each)
+        and each.name not in OF_RUNS
+        and getattr(request, each.name) != getattr(plain, each.name)
     ]
     if named:
         raise InputError(

@@ -8,7 +8,7 @@ other kinds of queries ("…, by marks") count as one. It says nothing of depth.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from headscope.core.results import estimate, group, shape
 
 RULES, SCORES = "explained", "circuits"  # the groups that hold them
 PATTERNS = ("previous_token", "duplicate_token", "induction")
+_ENDS = ("value", "low", "high")
 OTHERS = ("copied_attention", "retrieval")  # shares of 1, which need no null of their own
 
 
@@ -31,6 +32,8 @@ class Fingerprints:
 
     places       [unit, 2] place of the layer, and head, from 0
     rules        [unit, rule] share of what the head gathers that the rule explains
+    left         [unit] share that none of these rules explains
+    elsewhere    [unit] of that, the share of rules that were left aside
     scores       [unit, score] share of attention, less its null
     rule_names   all rules that were tried; () without the group `explained`
     score_names  () without the group `circuits`
@@ -38,6 +41,8 @@ class Fingerprints:
 
     places: Ints
     rules: Estimate
+    left: Estimate
+    elsewhere: Float64
     scores: Estimate
     rule_names: tuple[str, ...]
     score_names: tuple[str, ...]
@@ -47,14 +52,18 @@ class Fingerprints:
         return {*rules} <= {*self.rule_names} and {*scores} <= {*self.score_names}
 
     def of(self, rules: Sequence[str], scores: Sequence[str]) -> Fingerprints:
-        """These rules and scores of the heads that have all of them."""
+        """These rules and scores, of the heads that have all of them."""
         shares = _columns(self.rules, self.rule_names, rules)
         numbers = _columns(self.scores, self.score_names, scores)
-        both = np.concatenate([shares.value, numbers.value], 1)
-        whole = np.isfinite(both).all(1)
+        whole = np.isfinite(np.concatenate([shares.value, numbers.value], 1)).all(1)
+        others = [name for name in self.rule_names if name not in rules]
+        aside = _columns(self.rules, self.rule_names, others).map(lambda end: end.sum(1))
+        left = Estimate(*(getattr(self.left, end) + getattr(aside, end) for end in _ENDS))
         return Fingerprints(
             self.places[whole],
             shares.map(lambda end: end[whole]),
+            left.map(lambda end: end[whole]),
+            aside.high[whole],
             numbers.map(lambda end: end[whole]),
             tuple(rules),
             tuple(scores),
@@ -70,55 +79,73 @@ def fingerprints(trees: Iterable[xr.DataTree], *, untrained: bool = False) -> Fi
     trees = list(trees)
     layers, heads = shape(trees[0])
     places = np.stack(np.divmod(np.arange(layers * heads), heads), -1)
-    rules, rule_names = _nothing(layers * heads), tuple[str, ...]()
-    scores, score_names = _nothing(layers * heads), tuple[str, ...]()
+    nothing = Estimate(*[np.empty((layers * heads, 0))] * 3)
+    known: dict[str, Estimate] = {"rules": nothing, "scores": nothing}
+    known["left"] = Estimate(*np.zeros((3, layers * heads)))
+    rule_names, score_names = tuple[str, ...](), tuple[str, ...]()
     for tree in trees:
         if (explained := group(tree, RULES)) is not None and "rule_share" in explained:
-            rules, rule_names = _of_rules(explained)
+            known["rules"], rule_names = _of_rules(explained)
+            known["left"] = _left(explained)
         if (circuits := group(tree, SCORES)) is not None:
-            scores, score_names = _of_scores(circuits)
-    known = [_with_ends(one, exact=untrained) for one in (rules, scores)]
-    return Fingerprints(places, *known, rule_names, score_names)
+            known["scores"], score_names = _of_scores(circuits)
+    whole = {name: _with_ends(one, exact=untrained) for name, one in known.items()}
+    elsewhere = np.zeros(layers * heads)
+    names = {"rule_names": rule_names, "score_names": score_names}
+    return Fingerprints(places, elsewhere=elsewhere, **whole, **names)
 
 
 def distances(one: Fingerprints, other: Fingerprints) -> Estimate:
     """[unit, unit] how far heads of two models do different things, from 0.
 
-    Of rules it is the total variation between the shares, from 0 to 1; of scores the sum of
-    differences. The ends are the least and the most that the intervals of all shares allow. What
-    no rule explains counts as the same in both heads for the value and for the lower end, and as
-    different for the upper end: nobody knows which it is.
+    Of rules it is the total variation between the shares, from 0 to 1, in which all that no rule
+    explains counts as the same; of scores the sum of differences. The ends are the least and the
+    most that the intervals of all shares allow.
     """
-    every = [_from_head(one, at, other) for at in range(len(one.places))]
-    ends = [np.stack(end) for end in zip(*every, strict=True)] if every else []
-    if not ends:
-        ends = [np.empty((0, len(other.places)))] * 3
-    return Estimate(*ends)
+    return _by_head(one, other, _apart)
 
 
-def _from_head(one: Fingerprints, at: int, other: Fingerprints) -> tuple[Float64, Float64, Float64]:
-    """[unit of the other model] value, low and high end for one head."""
-    value = low = high = np.zeros(len(other.places))
-    if one.rule_names:
-        mine, theirs = one.rules.map(lambda end: end[at]), other.rules
-        left = 1 - mine.value.sum(), 1 - theirs.value.sum(1)
-        most = 1 - mine.low.sum(), 1 - theirs.low.sum(1)  # that rules may leave
-        value = 1 - _shared(mine.value, theirs.value) - np.minimum(*left)
-        low = 1 - _shared(mine.high, theirs.high) - np.minimum(*most)
-        high = 1 - _shared(mine.low, theirs.low)
-    value, low = np.maximum(value, 0), np.maximum(low, 0)
-    mine, theirs = one.scores.map(lambda end: end[at]), other.scores
-    apart = np.maximum(mine.low - theirs.high, theirs.low - mine.high)
-    farthest = np.maximum(mine.high - theirs.low, theirs.high - mine.low)
-    return (
-        value + np.abs(mine.value - theirs.value).sum(1),
-        low + np.maximum(apart, 0).sum(1),
-        high + farthest.sum(1),
+def in_common(one: Fingerprints, other: Fingerprints) -> Estimate:
+    """[unit, unit] how much two heads surely have in common, from 0.
+
+    The sum over rules and scores of the smaller share, without what no rule explains; its ends are
+    the least and the most that the intervals of all shares allow. At most it is also what was only
+    tried as a rule for one of both.
+    """
+    return _by_head(one, other, _shared)
+
+
+def _by_head(
+    one: Fingerprints,
+    other: Fingerprints,
+    number: Callable[[Fingerprints, int, Fingerprints], Sequence[Float64]],
+) -> Estimate:
+    """[unit, unit] from a function that gives one head's row: value, low and high end."""
+    rows = [number(one, at, other) for at in range(len(one.places))]  # a model's all pairs are big
+    return Estimate(*(np.stack(end) for end in zip(*rows, strict=True)))
+
+
+def _apart(one: Fingerprints, at: int, other: Fingerprints) -> Sequence[Float64]:
+    mine, theirs = (
+        [each.rules, each.left.map(lambda end: end[:, None]), each.scores] for each in (one, other)
     )
+    value, low, high = (np.zeros(len(other.places)) for _ in range(3))
+    for every, b, weight in zip(mine, theirs, (0.5, 0.5, 1.0), strict=True):
+        a = every.map(lambda end: end[at])
+        value += weight * np.abs(a.value - b.value).sum(1)
+        low += weight * np.maximum(np.maximum(a.low - b.high, b.low - a.high), 0).sum(1)
+        high += weight * np.maximum(a.high - b.low, b.high - a.low).sum(1)
+    return value, low, high
 
 
-def _shared(mine: Float64, theirs: Float64) -> Float64:
-    return np.asarray(np.minimum(mine, theirs).sum(1))
+def _shared(one: Fingerprints, at: int, other: Fingerprints) -> Sequence[Float64]:
+    value, low, high = (
+        np.minimum(getattr(one.rules, end)[at], getattr(other.rules, end)).sum(1)
+        + np.minimum(getattr(one.scores, end)[at], getattr(other.scores, end)).sum(1)
+        for end in _ENDS
+    )
+    unknown = np.minimum(one.elsewhere[at], other.left.high)
+    return value, low, high + unknown + np.minimum(other.elsewhere, one.left.high[at])
 
 
 def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
@@ -143,6 +170,12 @@ def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
     return shares.map(by_rule), tuple(names)
 
 
+def _left(data: xr.Dataset) -> Estimate:
+    """[unit] share of what a head gathers that its rules do not explain."""
+    whole = estimate(data, "gathering", prediction="rules").map(np.ravel)
+    return Estimate(1 - whole.value, 1 - whole.high, 1 - whole.low)
+
+
 def _of_scores(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
     """[unit, score] and their names; what lies below its null is 0."""
     made, names = list[Estimate](), [*PATTERNS]
@@ -158,18 +191,11 @@ def _of_scores(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
     return Estimate(*ends), tuple(names)
 
 
-_ENDS = ("value", "low", "high")
-
-
 def _with_ends(one: Estimate, *, exact: bool) -> Estimate:
     """Ends where there are none: the value itself, or 0 and 1."""
     none: Bools = np.isfinite(one.value) & ~(np.isfinite(one.low) & np.isfinite(one.high))
     low, high = (one.value, one.value) if exact else (0.0, np.maximum(one.value, 1.0))
     return Estimate(one.value, np.where(none, low, one.low), np.where(none, high, one.high))
-
-
-def _nothing(units: int) -> Estimate:
-    return Estimate(*[np.empty((units, 0))] * 3)
 
 
 def _columns(one: Estimate, names: Sequence[str], wanted: Sequence[str]) -> Estimate:

@@ -2,13 +2,14 @@
 
 Of every network some head is nearest to any other. So a head has its role in the other model only
 where both are surely less than half as far apart as either is from the nearest head of a network
-without training: those of the controls of both models' runs.
+without training, and surely have a tenth more in common than either has with any of these. The
+networks are those of the controls of both models' runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import binomtest, hypergeom
 
+from headscope.analyses.explained.sentences import LEAST_ROLE
 from headscope.claims.control import controls
 from headscope.claims.question import named
 from headscope.claims.reading import Reading
@@ -34,17 +36,19 @@ from headscope.experiments.comparison.fingerprints import (
     Fingerprints,
     distances,
     fingerprints,
+    in_common,
 )
 
 NEAR = 0.5  # ours: of the distance to the nearest head without training
+ROLE = LEAST_ROLE  # more in common than with heads without training
 LISTED = 3  # nearest heads of each
 DISCOVERY = "discovery"
 AMONG = ("all", "same")  # heads of the first model: all, or those with the same role in the second
 NO_UNTRAINED = "heads without training: runs with a control, computed by this version"
 NO_CIRCUITS = "a circuit of both models: headscope circuits MODEL --prompts NAME, named by --also"
 Trees = Sequence[xr.DataTree]
-TIDY = ("distance", "untrained", "nearer", "alike")
-OF_HEADS = (*TIDY, "other_untrained", "mutual", "common", "common_number")
+TIDY = ("distance", "untrained", "common", "margin", "alike")
+OF_HEADS = (*TIDY, "other_untrained", "mutual", "common_rule")
 CELL, RANKED = ("layer", "head"), ("layer", "head", "rank")
 
 
@@ -54,10 +58,11 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
     first, second  the results of runs of each model
     returns        distance [layer, head] to the nearest head, its ends the least and the most that
                    the data allow; untrained and other_untrained, from either of both to the nearest
-                   head without training; nearer, by how much they are nearer than NEAR of that, NaN
-                   where there is none; alike, how many heads of the second model surely are;
-                   mutual, 1: each is the other's nearest; common, the largest share of one rule
-                   or score that both have, common_number, which of the attribute `names`;
+                   head without training; common, the share that both have in common, and
+                   common_rule, the number of the rule or score behind most of it among the
+                   attribute `names`; margin, by how much both surely have one role: see
+                   `_Match.margin`, NaN without heads without training; alike, how many heads of
+                   the second model surely have it; mutual, 1: each is the other's nearest;
                    other_layer, other_head and rank_distance [layer, head, rank], the nearest heads;
                    circuit_… [among], see `aligned`.
                    None where the runs of both models hold no fingerprint of the same kind
@@ -72,7 +77,7 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
     networks = [network for trees in (first, second) for network in _untrained(trees)]
     whole = (network.of(rules, scores) for network in networks if network.has(rules, scores))
     none = [network for network in whole if len(network.places)]
-    match = _Match(one, other, distances(one, other), _nearest(one, none), _nearest(other, none))
+    match = _Match(one, other, *(_beside(model, none) for model in (one, other)))
     variables = _of_heads(match, shape(first[0]))
     circuits, needs = _circuits(first, second)
     if circuits:
@@ -80,7 +85,7 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
             members[places[:, 0], places[:, 1]]
             for members, places in zip(circuits, (one.places, other.places), strict=True)
         )
-        variables |= aligned(mine, theirs[match.nearest], match.of_nearest(match.nearer.low) > 0)
+        variables |= aligned(mine, theirs[match.nearest], match.of_nearest(match.margin.low) > 0)
     tried = ({*model.rule_names} for model in models)
     result = labelled(variables, coords={"among": AMONG, "rank": range(LISTED)})
     return result.assign_attrs(
@@ -162,32 +167,51 @@ def _untrained(trees: Trees) -> list[Fingerprints]:
     return [fingerprints(some, untrained=True) for some in networks.values()]
 
 
-def _nearest(model: Fingerprints, untrained: Sequence[Fingerprints]) -> Estimate:
-    """[unit] distance to the nearest head without training; NaN without any."""
+@dataclass(frozen=True)
+class _Untrained:
+    """Heads of a model beside networks without training; NaN without any.
+
+    apart   [unit] distance to the nearest of their heads
+    common  [unit] the most in common with one of them
+    """
+
+    apart: Estimate
+    common: Estimate
+
+
+def _beside(model: Fingerprints, untrained: Sequence[Fingerprints]) -> _Untrained:
     if not untrained:
-        return Estimate(*np.full((3, len(model.places)), np.nan))
-    every = [distances(model, network) for network in untrained]
-    return Estimate(
-        *(
-            np.min([getattr(one, end).min(1) for one in every], 0)
-            for end in ("value", "low", "high")
+        nothing = Estimate(*np.full((3, len(model.places)), np.nan))
+        return _Untrained(nothing, nothing)
+
+    def extreme(number: Callable[..., Estimate], of: np.ufunc) -> Estimate:
+        every = [number(model, network) for network in untrained]
+        ends = ("value", "low", "high")
+        return Estimate(
+            *(of.reduce([of.reduce(getattr(one, end), 1) for one in every]) for end in ends)
         )
-    )
+
+    return _Untrained(extreme(distances, np.minimum), extreme(in_common, np.maximum))
 
 
 @dataclass(frozen=True)
 class _Match:
-    """The heads of two models beside each other.
-
-    apart                   [unit, unit of the other model] distances
-    untrained, other_untrained  [unit] of each model, to the nearest head without training
-    """
+    """The heads of two models beside each other, and beside heads without training."""
 
     one: Fingerprints
     other: Fingerprints
-    apart: Estimate
-    untrained: Estimate
-    other_untrained: Estimate
+    first: _Untrained
+    second: _Untrained
+
+    @cached_property
+    def apart(self) -> Estimate:
+        """[unit, unit of the other model] distances."""
+        return distances(self.one, self.other)
+
+    @cached_property
+    def common(self) -> Estimate:
+        """[unit, unit of the other model] what both have in common."""
+        return in_common(self.one, self.other)
 
     @cached_property
     def nearest(self) -> Ints:
@@ -199,32 +223,38 @@ class _Match:
         return np.asarray(values[np.arange(len(values)), self.nearest])
 
     @cached_property
-    def common(self) -> tuple[Float64, Ints]:
-        """[unit] the largest share that a head has in common with its nearest, and which it is."""
+    def rule(self) -> Ints:
+        """[unit] of which rule or score a head has most in common with its nearest."""
         parts = [
             np.minimum(getattr(self.one, kind).value, getattr(self.other, kind).value[self.nearest])
             for kind in ("rules", "scores")
         ]
-        shared = np.concatenate(parts, 1)  # [unit, rule or score]
-        return shared.max(1), shared.argmax(1)
+        return np.asarray(np.concatenate(parts, 1).argmax(1))
 
     @cached_property
-    def nearer(self) -> Estimate:
-        """[unit, unit] by how much heads are nearer than NEAR of the way from either to untrained
-        ones.
+    def margin(self) -> Estimate:
+        """[unit, unit] by how much the conditions of one role hold, that of the weakest.
+
+        Both heads are nearer than NEAR of the way from either to heads without training; and they
+        have ROLE more in common than either has with these.
         """
 
-        def near(end: str) -> Float64:
-            ends = getattr(self.untrained, end)[:, None], getattr(self.other_untrained, end)
-            return np.asarray(NEAR * np.minimum(*ends))
+        def ends(mine: str, theirs: str) -> Float64:
+            """Of what speaks for one role the end `mine`, of what speaks against it the other."""
+            apart = np.minimum(
+                getattr(self.first.apart, mine)[:, None], getattr(self.second.apart, mine)
+            )
+            common = np.maximum(
+                getattr(self.first.common, theirs)[:, None], getattr(self.second.common, theirs)
+            )
+            nearer = NEAR * apart - getattr(self.apart, theirs)
+            return np.asarray(np.minimum(nearer, getattr(self.common, mine) - common - ROLE))
 
-        apart = self.apart
-        ends = near("low") - apart.high, near("high") - apart.low
-        return Estimate(near("value") - apart.value, *ends)
+        return Estimate(ends("value", "value"), ends("low", "high"), ends("high", "low"))
 
 
 def _of_heads(match: _Match, size: tuple[int, int]) -> dict[str, Variable]:
-    one, other, nearer = match.one, match.other, match.nearer
+    one, other, margin = match.one, match.other, match.margin
     listed = min(LISTED, len(other.places))
     order = np.argsort(match.apart.value, axis=1, kind="stable")[:, :listed]  # [unit, rank]
     ranked = np.full((len(one.places), LISTED, 3), np.nan)  # distance, layer, head
@@ -236,31 +266,31 @@ def _of_heads(match: _Match, size: tuple[int, int]) -> dict[str, Variable]:
         grid[one.places[:, 0], one.places[:, 1]] = values
         return grid
 
-    alike = np.where(np.isnan(nearer.value).all(1), np.nan, (nearer.low > 0).sum(1))
+    alike = np.where(np.isnan(margin.value).all(1), np.nan, (margin.low > 0).sum(1))
     mutual = match.apart.value.argmin(0)[match.nearest] == np.arange(len(one.places))
     known: dict[str, tuple[Estimate | Float64, str]] = {
         "distance": (
             match.apart.map(match.of_nearest),
             "distance to the nearest head of the other model",
         ),
-        "untrained": (match.untrained, "distance to the nearest head without training"),
+        "untrained": (match.first.apart, "distance to the nearest head without training"),
         "other_untrained": (
-            match.other_untrained.map(lambda end: end[match.nearest]),
+            match.second.apart.map(lambda end: end[match.nearest]),
             "distance of the nearest head to the nearest one without training",
         ),
-        "nearer": (
-            nearer.map(match.of_nearest),
-            "half of the smaller distance to a head without training, less the distance",
+        "common": (
+            match.common.map(match.of_nearest),
+            "share that rules explain of both heads alike, and scores that both have",
+        ),
+        "margin": (
+            margin.map(match.of_nearest),
+            "by how much both heads have one role: above 0 they have",
         ),
         "alike": (alike, "heads of the other model that surely have the same role"),
         "mutual": (mutual.astype(np.float64), "1: each is the other’s nearest head"),
-        "common": (
-            match.common[0],
-            "largest share that a rule explains of both, or that both have of a score",
-        ),
-        "common_number": (
-            match.common[1].astype(np.float64),
-            "number of that rule or score among `names`",
+        "common_rule": (
+            match.rule.astype(np.float64),
+            "number of the rule or score that both have most in common, among `names`",
         ),
         "rank_distance": (ranked[..., 0], "distance to the nearest heads"),
         "other_layer": (ranked[..., 1], "place of the layer of the nearest heads"),

@@ -17,7 +17,15 @@ from headscope.claims.verdict import Outcome, Verdict, above, not_asked
 from headscope.core.accumulators import Bools
 from headscope.core.display import printable
 from headscope.core.head_names import HeadNames
-from headscope.core.results import at, estimate, json_number, largest_first, model_name, shape
+from headscope.core.results import (
+    LIMITS,
+    at,
+    estimate,
+    json_number,
+    largest_first,
+    model_name,
+    shape,
+)
 from headscope.core.wording import fixed, p_words, percent
 from headscope.draw.depth_pairs import depth_pair_handles, draw_depth_pairs
 from headscope.draw.head_grid import signed_panel, signed_top
@@ -26,7 +34,7 @@ from headscope.draw.panel import Panel
 from headscope.experiments.comparison import SAME_ROLES
 from headscope.experiments.comparison.same_roles import NO_UNTRAINED, aligned_verdict
 from headscope.page.sections import OpeningPlan
-from headscope.page.tabulate import Cell, Column, Table, measured, rows_table
+from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
 TABLE_ROWS = 30
 SAME = {
@@ -39,10 +47,10 @@ SAME = {
 
 def verdicts(run: Reading) -> dict[tuple[int, int], Verdict]:
     """Whether each head that has a fingerprint and its nearest one have the same role."""
-    nearer, distance = run("nearer"), run("distance")
+    margin, distance = run("margin"), run("distance")
     return {
-        place: above(*at(nearer, *place))
-        if np.isfinite(nearer.value[place])
+        place: above(*at(margin, *place))
+        if np.isfinite(margin.value[place])
         else not_asked(NO_UNTRAINED)
         for place in largest_first(-distance.value)
     }
@@ -83,9 +91,10 @@ def _heads_finding(run: Reading) -> list[str]:
     )
     have = "has" if same == 1 else "have"
     return [
-        f"{same} of {len(every)} heads of {one} surely {have} the role of a head of {other}: both "
-        f"are less than half as far apart as from any head without training. For {none} no head of "
-        f"{other} is that near, and of {unsure} these runs cannot tell."
+        f"{same} of {len(every)} heads of {one} surely {have} the role of a head of {other}: they "
+        "are less than half as far apart, and have a tenth more in common, than with any head "
+        f"without training. {none} surely {'has' if none == 1 else 'have'} none there by these "
+        f"rules, and of {unsure} these runs cannot tell."
     ]
 
 
@@ -96,7 +105,9 @@ def _circuits_findings(run: Reading) -> list[str]:
     one, other = _models(run)
     verdict = aligned_verdict(data, "all")
     row = data.sel(among="all")
-    shared, random = (at(estimate(data, f"circuit_{n}", among="all")) for n in ("shared", "random"))
+    together, random = (
+        at(estimate(data, f"circuit_{n}", among="all")) for n in ("shared", "random")
+    )
     beside = {
         Outcome.HOLDS: "more than random sets of as many heads",
         Outcome.FAILS: "no more than random sets of as many heads",
@@ -104,7 +115,7 @@ def _circuits_findings(run: Reading) -> list[str]:
     heads, common = int(row["circuit_heads"]), int(row["circuit_common"])
     return [
         f"Of {heads} heads in the circuit of {one} ({data.attrs['prompts']}) {common} have their "
-        f"nearest head in that of {other}, {percent(*shared)}: {beside}, which share "
+        f"nearest head in that of {other}, {percent(*together)}: {beside}, which share "
         f"{percent(*random)} ({p_words(float(row['circuit_p']))})."
     ]
 
@@ -143,26 +154,26 @@ def _other_name(run: Reading, layer: int, head: int, rank: int = 0) -> str:
     return HeadNames(numbers, run.names.first).head(layer, head)
 
 
-def _common(run: Reading, layer: int, head: int) -> str:
-    """`the previous token, 91 %`."""
-    number_of = int(run.data["common_number"].values[layer, head])
-    named = json.loads(run.data.attrs["names"])[number_of]
-    return f"{named.replace('_', ' ')}, {percent(float(run.data['common'].values[layer, head]))}"
+def _rule(run: Reading, layer: int, head: int) -> str:
+    """The rule or score that a head has most in common with its nearest one."""
+    named = json.loads(run.data.attrs["names"])[int(run.data["common_rule"].values[layer, head])]
+    return str(named).replace("_", " ")
 
 
 def table(run: Reading) -> Table | None:
     """The heads that surely have the same role, the surest first; then the other ones."""
     by_head = verdicts(run)
-    order = sorted(by_head, key=lambda place: -np.nan_to_num(run("nearer").low[place], nan=-np.inf))
+    order = sorted(by_head, key=lambda place: -np.nan_to_num(run("margin").low[place], nan=-np.inf))
     rows = [
         [
             run.names.head(*place),
             _other_name(run, *place),
             measured(*at(run("distance"), *place), digits=2),
             measured(at(run("untrained"), *place)[0], digits=2),
+            share(*at(run("common"), *place)),
             Cell(SAME[by_head[place].outcome]),
             _counted(float(run.data["alike"].values[place])),
-            _common(run, *place),
+            _rule(run, *place),
         ]
         for place in order[:TABLE_ROWS]
     ]
@@ -171,17 +182,19 @@ def table(run: Reading) -> Table | None:
         "Nearest",
         Column("Distance", "", "distance"),
         Column("Untrained", "", "untrained"),
+        Column("In common", "%", "common"),
         "Verdict",
         Column("Alike", "heads", "alike"),
         "Most in common",
     ]
     one, other = _models(run)
     caption = (
-        f"Heads of {one} and the nearest of {other}. Distance: 0 if both do the same, 1 if no rule "
-        "explains any of both; in brackets the least and the most that the intervals of all shares "
-        "allow, whatever is not explained. Untrained: distance to the nearest of "
-        f"{run.data.attrs['untrained_heads']} heads without training. Alike: how many heads of "
-        f"{other} surely have the role. All heads: tables/nearest_heads."
+        f"Heads of {one} and the nearest of {other}, the surest first. Distance: 0 if both do the "
+        "same by these rules and scores, 1 if other things. Untrained: distance to the nearest of "
+        f"{run.data.attrs['untrained_heads']} heads without training. In common: what the same "
+        "rules explain of both. In brackets the least and the most that the 95 % intervals of all "
+        f"shares allow. Alike: how many heads of {other} surely have the role. All heads: "
+        "tables/nearest_heads."
     )
     return rows_table("Nearest heads", columns, rows, caption)
 
@@ -198,10 +211,11 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
     rows, data = [], run.data
     for (layer, head), verdict in verdicts(run).items():
         cell = data.isel(layer=layer, head=head)
-        ends = [
-            f"{name}{end}" for name in ("distance", "nearer") for end in ("_ci_low", "_ci_high")
+        numbers = [
+            *[f"{n}{end}" for n in ("common", "margin") for end in ("", *LIMITS)],
+            *[f"distance{end}" for end in LIMITS],
+            *("untrained", "other_untrained", "alike", "mutual"),
         ]
-        plain = ("untrained", "other_untrained", "nearer", "alike", "mutual", "common")
         for rank in np.flatnonzero(np.isfinite(cell["rank_distance"].values)).tolist():
             first = rank == 0
             rows.append(
@@ -214,30 +228,28 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
                     "other_head": int(cell["other_head"].values[rank]),
                     "other_name": _other_name(run, layer, head, rank),
                     "distance": float(cell["rank_distance"].values[rank]),
-                    **{name: float(cell[name]) if first else np.nan for name in (*ends, *plain)},
+                    **{name: float(cell[name]) if first else np.nan for name in numbers},
                     "verdict": SAME[verdict.outcome] if first else "",
-                    "common_rule": _common(run, layer, head).rpartition(",")[0] if first else "",
+                    "common_rule": _rule(run, layer, head) if first else "",
                 }
             )
     return {"nearest_heads": pd.DataFrame(rows)} if rows else {}
 
 
 def panels(run: Reading) -> list[Panel]:
-    """How much nearer each head is than half of the way to untrained ones; and pairs by depth."""
-    nearer = run("nearer")
+    """By how much each head has one role with its nearest; and both heads by depth."""
+    margin = run("margin")
     drawn = [Panel("Depth of both heads", partial(_draw_pairs, run), height=0.85, key_above=True)]
-    if np.isfinite(nearer.value).any():
-        top = signed_top(nearer.value)
-        look = {"top": top, "text": fixed(top, 2), "parts": nearer, "signs": 1.0 * _same(run)}
-        drawn.insert(
-            0, signed_panel("Nearer than heads without training", nearer.value, run.names, **look)
-        )
+    if np.isfinite(margin.value).any():
+        top = signed_top(margin.value)
+        look = {"top": top, "text": fixed(top, 2), "parts": margin, "signs": 1.0 * _same(run)}
+        drawn.insert(0, signed_panel("Margin of one role", margin.value, run.names, **look))
     return drawn
 
 
 def _same(run: Reading) -> Bools:
     """[layer, head] which heads surely have the role of the nearest one."""
-    return np.asarray(np.nan_to_num(run("nearer").low) > 0)
+    return np.asarray(np.nan_to_num(run("margin").low) > 0)
 
 
 def _draw_pairs(run: Reading, axes: Axes) -> None:
@@ -252,14 +264,14 @@ def _draw_pairs(run: Reading, axes: Axes) -> None:
 def caption(run: Reading) -> str:
     """How to read the picture."""
     one, other = _models(run)
-    known = np.isfinite(run("nearer").value).any()
+    known = np.isfinite(run("margin").value).any()
     first = (
-        f"(a) Each cell is a head of {one}: half of the smaller distance from it, or from the "
-        f"nearest head of {other}, to a head without training, less the distance between both. "
-        "Blue: nearer, +: surely so; orange: farther. (b) "
+        f"(a) Each cell is a head of {one}: by how much it and its nearest head of {other} are "
+        "nearer, or have more in common, than one role takes; of both the smaller. Blue: one role, "
+        "+: surely; orange: none. (b) "
     )
     return (
-        f"{first * known}The depth of each head of {one} against that of the nearest head of "
-        f"{other} (0 first layer, 1 last); the area of a circle is the number of heads. Depth is "
-        "no part of the distance."
+        f"{first if known else ''}The depth of each head of {one} against that of its nearest head "
+        f"of {other} (0 first layer, 1 last); the area of a circle is the number of heads. Depth "
+        "is no part of the distance."
     )
