@@ -130,8 +130,8 @@ SAME_ROLES = Question(
             caption="same_roles_section:caption",
             heading="Which heads do the same elsewhere?",
             text="The nearest head of another model is always there. It has the same role only if "
-            "both are surely less than half as far apart, and have a tenth more in common, than "
-            "either and any head of networks without training.",
+            "both are surely less than half as far apart as from any head without training, and "
+            "surely have a tenth more in common.",
             tables=("same_roles_section:table",),
         ),
     ),
@@ -173,7 +173,7 @@ SAME_ROLES = Question(
         "margin": "margin of one role with it",
         "alike": "heads of the other model with the same role",
     },
-    shown={"first": ("margin", "distance"), "table": ("distance", "common", "margin", "alike")},
+    shown={"first": ("alike", "margin"), "table": ("distance", "common", "margin", "alike")},
 )
 
 CHANGE = Question(package=__name__, name="change", place=330)

@@ -91,10 +91,10 @@ def _heads_finding(run: Reading) -> list[str]:
     )
     have = "has" if same == 1 else "have"
     return [
-        f"{same} of {len(every)} heads of {one} surely {have} the role of a head of {other}: they "
-        "are less than half as far apart, and have a tenth more in common, than with any head "
-        f"without training. {none} surely {'has' if none == 1 else 'have'} none there by these "
-        f"rules, and of {unsure} these runs cannot tell."
+        f"{same} of {len(every)} heads of {one} surely {have} the role of a head of {other}: both "
+        "are less than half as far apart as from any head without training, and have a tenth more "
+        f"in common. {none} surely {'has' if none == 1 else 'have'} none there by these rules; of "
+        f"{unsure} these runs cannot tell."
     ]
 
 
