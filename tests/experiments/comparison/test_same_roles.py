@@ -13,6 +13,7 @@ from scipy.spatial.distance import cityblock
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
+from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.comparison.fingerprints import (
     Fingerprints,
     distances,
@@ -217,3 +218,44 @@ def test_scores_count_less_their_null():
     tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), "/circuits": made})
     known = fingerprints([tree])
     np.testing.assert_allclose(known.scores.value, [[0, 0, 0.8], [0.2, 0, 0]])
+
+
+def with_circuit(run: xr.DataTree, members: list[tuple[int, int]], *, random: float = 0.0):
+    """The run with a circuit of these heads, whose random sets tell a share `random`."""
+    layers, heads = run.attrs["layers"], run.attrs["heads"]
+    nodes = Nodes(layers, heads)
+    member = np.zeros(len(nodes))
+    member[[nodes.head(*place) for place in members]] = 1
+    whole = Variable(Estimate(*np.full((3, 1), 0.95)), ("replacement",), "", "1", "")
+    made = labelled(
+        {
+            "accuracy": Variable(Estimate(*map(np.float64, (1, 0.9, 1))), (), "", "1", ""),
+            "gap": Variable(Estimate(*map(np.float64, (1, 0.9, 1.1))), (), "", "1", ""),
+            "member": Variable(member, ("node",), "", "1", ""),
+            "circuit_faithfulness": whole,
+            "random_faithfulness": Variable(np.full(39, random), ("draw",), "", "1", ""),
+        }
+    )
+    groups = {path: node.to_dataset() for path, node in run.subtree_with_keys}
+    groups["discovery"] = made.assign_attrs(prompts="ioi")
+    return xr.DataTree.from_dict(groups)
+
+
+def test_a_circuit_whose_heads_stand_elsewhere_is_aligned():
+    heads = drawn(np.random.default_rng(4), 24)
+    turned = heads[::-1]
+    first = run_of([heads[at : at + 8] for at in (0, 8, 16)])
+    second = run_of([turned[at : at + 12] for at in (0, 12)])
+    units = [1, 4, 9, 15, 22]
+    mine = with_circuit(first, [divmod(unit, 8) for unit in units])
+    theirs = with_circuit(second, [divmod(23 - unit, 12) for unit in units])
+    roles = same_roles([mine], [theirs])
+    assert roles["circuit_common"].sel(among="all") == 5
+    assert aligned_verdict(roles, "all").holds
+    assert roles.attrs["prompts"] == "ioi"
+    chance = with_circuit(second, [divmod(23 - unit, 12) for unit in units], random=0.95)
+    nothing = same_roles([mine], [chance])
+    assert aligned_verdict(nothing, "all").needs == "a circuit of made: its prompts show none"
+    assert aligned_verdict(same_roles([mine], [second]), "all").needs.startswith(
+        "a circuit of both"
+    )

@@ -105,9 +105,11 @@ def _nothing_shared(sides: Sequence[Sequence[Run]]) -> InputError:
     )
 
 
-def _read(manifest: Manifest) -> tuple[Any, ...]:
-    """The texts of a run, whatever tokens they are."""
-    return manifest["corpus"], manifest["counts"]["documents"]
+def _texts(manifest: Manifest) -> tuple[Any, ...]:
+    """What a run has read, whatever tokens that is; inputs that are made for each model are one."""
+    kind = manifest["corpus"].get("kind")
+    made = kind == "made inputs"
+    return (kind,) if made else (manifest["corpus"], manifest["counts"]["documents"])
 
 
 def _manifest(
@@ -119,7 +121,7 @@ def _manifest(
         for one in (first, second)
         for note in one.get("notes", ())
     ]
-    if _read(first) != _read(second):
+    if _texts(first) != _texts(second):
         doubts.append(
             "the two runs have read different inputs: part of every distance is that of the texts"
         )
