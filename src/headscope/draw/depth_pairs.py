@@ -27,8 +27,10 @@ def draw_depth_pairs(axes: Axes, depths: Float64, alike: Bools, models: tuple[st
     axes.plot([0, 1], [0, 1], color=color("rule"), lw=0.8, zorder=1)
     for chosen, hue in ((~alike, OTHER), (alike, SURE)):
         places, counts = np.unique(depths[chosen], axis=0, return_counts=True)
+        across, up = places.T
         axes.scatter(
-            *places.T,
+            across,
+            up,
             s=AREA * counts,
             facecolor=color(hue) if hue == SURE else "none",
             edgecolor=color(hue),
@@ -48,8 +50,7 @@ def draw_depth_pairs(axes: Axes, depths: Float64, alike: Bools, models: tuple[st
 
 def depth_pair_handles(sure: str, other: str) -> list[Line2D]:
     """Entries of a legend: what blue and grey circles are."""
-    look = {"marker": "o", "ms": 4, "mew": 0.7, "ls": ""}
     return [
-        Line2D([], [], color=color(SURE), label=sure, **look),
-        Line2D([], [], color=color(OTHER), label=other, mfc=color("page"), **look),
+        Line2D([], [], color=color(hue), label=label, marker="o", ms=4, mew=0.7, ls="", mfc=inside)
+        for hue, label, inside in ((SURE, sure, color(SURE)), (OTHER, other, color("page")))
     ]

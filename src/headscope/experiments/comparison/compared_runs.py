@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,14 @@ def compared_runs(
         "command": "compare",
         "runs": [[_identity(run) for run in side] for side in sides],
     }
-    with run_in_progress(
-        folder, spec, lambda: _manifest(sides, spec, execution), overwrite=execution.overwrite
-    ) as run:
-        if (finished := run.finished()) is not None:
+    begin = partial(_manifest, sides, spec, execution)
+    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as progress:
+        if (finished := progress.finished()) is not None:
             return finished
         roles = same_roles(*([run.tree for run in side] for side in sides))
         if roles is None:
             raise _nothing_shared(sides)
-        return run.finish({SAME_ROLES.name: roles}, title="headscope compare")
+        return progress.finish({SAME_ROLES.name: roles}, title="headscope compare")
 
 
 def _opened(run: Run | str | Path) -> Run:

@@ -79,20 +79,18 @@ def fingerprints(trees: Iterable[xr.DataTree], *, untrained: bool = False) -> Fi
     trees = list(trees)
     layers, heads = shape(trees[0])
     places = np.stack(np.divmod(np.arange(layers * heads), heads), -1)
-    nothing = Estimate(*[np.empty((layers * heads, 0))] * 3)
-    known: dict[str, Estimate] = {"rules": nothing, "scores": nothing}
-    known["left"] = Estimate(*np.zeros((3, layers * heads)))
+    rules = scores = Estimate(*[np.empty((layers * heads, 0))] * 3)
+    left = Estimate(*np.zeros((3, layers * heads)))
     rule_names, score_names = tuple[str, ...](), tuple[str, ...]()
     for tree in trees:
         if (explained := group(tree, RULES)) is not None and "rule_share" in explained:
-            known["rules"], rule_names = _of_rules(explained)
-            known["left"] = _left(explained)
+            rules, rule_names = _of_rules(explained)
+            left = _left(explained)
         if (circuits := group(tree, SCORES)) is not None:
-            known["scores"], score_names = _of_scores(circuits)
-    whole = {name: _with_ends(one, exact=untrained) for name, one in known.items()}
-    elsewhere = np.zeros(layers * heads)
-    names = {"rule_names": rule_names, "score_names": score_names}
-    return Fingerprints(places, elsewhere=elsewhere, **whole, **names)
+            scores, score_names = _of_scores(circuits)
+    rules, left, scores = (_with_ends(one, exact=untrained) for one in (rules, left, scores))
+    nothing = np.zeros(layers * heads)
+    return Fingerprints(places, rules, left, nothing, scores, rule_names, score_names)
 
 
 def distances(one: Fingerprints, other: Fingerprints) -> Estimate:

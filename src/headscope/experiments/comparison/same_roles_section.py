@@ -242,7 +242,12 @@ def panels(run: Reading) -> list[Panel]:
     drawn = [Panel("Depth of both heads", partial(_draw_pairs, run), height=0.85, key_above=True)]
     if np.isfinite(margin.value).any():
         top = signed_top(margin.value)
-        look = {"top": top, "text": fixed(top, 2), "parts": margin, "signs": 1.0 * _same(run)}
+        look: dict[str, Any] = {
+            "top": top,
+            "text": fixed(top, 2),
+            "parts": margin,
+            "signs": 1.0 * _same(run),
+        }
         drawn.insert(0, signed_panel("Margin of one role", margin.value, run.names, **look))
     return drawn
 
