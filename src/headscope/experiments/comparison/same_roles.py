@@ -240,7 +240,7 @@ class _Match:
         """
 
         def ends(mine: str, theirs: str) -> Float64:
-            """Of what speaks for one role the end `mine`, of what speaks against it the other."""
+            """The end `mine` of what speaks for one role, `theirs` of what speaks against it."""
             apart = np.minimum(
                 getattr(self.first.apart, mine)[:, None], getattr(self.second.apart, mine)
             )
@@ -325,7 +325,7 @@ def _with_circuit(trees: Trees) -> xr.DataTree | None:
 
 
 def _prompts(first: Trees, second: Trees) -> str:
-    """Of which prompts the circuits are: `ioi`, or `ioi and greater-than` where they differ."""
+    """The prompts of the circuits: `ioi`, or `ioi and greater-than` where they differ."""
     runs = [_with_circuit(trees) for trees in (first, second)]
     names = [str(run[DISCOVERY].attrs.get("prompts", "")) for run in runs if run is not None]
     return " and ".join(dict.fromkeys(names))
