@@ -240,7 +240,7 @@ class Explained(SampledAnalysis, question=QUESTION):
             self._explained() | self._everywhere() | self._chosen(),
             coords={"prediction": BY, "explains": EXPLAINS},
         )
-        for name in OF_CONTROL:
+        for name in OF_CONTROL if self.scope.control else ():
             dataset[name].attrs[COMPARED] = 1
         names = [rule.name for rule in self.rules]
         ids = [str(name) for name in dataset.data_vars if str(name).endswith("_token_id")]
