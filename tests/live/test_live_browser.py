@@ -296,6 +296,28 @@ def test_the_neuron_view_is_there_for_every_head(opened, of_encoder):
     assert page.locator("#neuron-answer").is_visible()
 
 
+@pytest.mark.parametrize("served", ["of_encoder", "of_decoder"])
+def test_a_click_on_a_weight_says_what_wrote_the_query_and_the_key(opened, request, served):
+    page = opened(request.getfixturevalue(served))
+    page.locator(CELLS).nth(5).click()
+    page.click("#tab-neuron")
+    page.wait_for_selector("#neuron-table [data-key]")
+    with page.expect_response("**/score"):
+        page.click("#neuron-why")
+    page.wait_for_selector("#neuron-writers table")
+    titles = page.locator("#neuron-writers h3").all_inner_texts()
+    assert [title.partition(" at ")[0] for title in titles] == [
+        "What wrote the query",
+        "What wrote the key",
+    ]
+    keys = page.locator("#neuron-table [data-key]")
+    with page.expect_response("**/score"):  # one of both was not chosen
+        keys.nth(0).click()
+        keys.nth(1).click()
+    page.wait_for_selector("#neuron-writers table")
+    assert "embedding" in page.locator("#neuron-writers").inner_text()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_the_page_is_accessible_and_not_wider_than_its_window(
     opened, of_decoder, axe, width, scheme

@@ -23,6 +23,7 @@ from headscope.live.requests import (
     Changes,
     HeadRequest,
     ReadRequest,
+    ScoreRequest,
     head_request,
     read_request,
 )
@@ -109,6 +110,17 @@ def told_by(outcome, at=2):
     """[token] probabilities by the token's text."""
     (row,) = outcome["rows"]
     return {name: one[at - 1] for name, *one in row["told"]}
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_the_writers_of_a_score_are_those_of_score_parts(kind, request):
+    model, text, pair = request.getfixturevalue(kind), WORDS, (3, 1)
+    sides = model.writers(ScoreRequest(ReadRequest(text), (0, 1, 2), pair), lambda: None)
+    parts = hs.prompts.score_parts(model.model, text, (1, 2), *pair)
+    for side, name in zip(sides, ("query_contrast", "key_contrast"), strict=True):
+        largest = abs(parts[name].to_series()).nlargest(len(side)).index
+        assert [part for part, _ in side] == list(largest)
+        np.testing.assert_allclose([value for _, value in side], parts[name].sel(part=largest))
 
 
 def test_a_head_that_is_off_changes_the_next_token_as_the_instrument_says(decoder):

@@ -11,6 +11,7 @@ from headscope.core.results import counted, derived
 
 CONTROL = "control"
 BASE = "base"
+COMPARED = "compared"  # attribute of variables that a control keeps though they are no numbers
 FRESH = "untrained"  # the network whose weights are as the architecture draws them
 
 

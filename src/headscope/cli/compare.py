@@ -9,7 +9,7 @@ from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.comparison.compare import CompareRequest, compare
+from headscope.experiments.comparison.compare import CompareRequest, compare, is_run
 from headscope.run.execution import Threads
 from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 
@@ -36,11 +36,17 @@ def compare_command(options: _CompareOptions) -> None:
     Both see the same inputs: the examples of a task, or any text. BASE and TUNED are hub ids, local
     folders, or `demo`; they need one shape and one tokenizer.
 
+    Or both are finished runs, of models of any shape: then tell which heads have the same role.
+
     \b
     headscope compare bert-base-uncased bert-rte --task rte --data glue -o run
     headscope compare bert-base-uncased bert-rte --treebank dev.conllu -o run
     headscope compare demo ./checkpoint --text wiki.txt -o run
+    headscope compare atlas-demo atlas-e5 --also circuits-demo --also circuits-e5 -o roles
     """
+    if any(map(is_run, (options.base, options.tuned))):
+        _compare_runs(options)
+        return
     notes: list[str] = []
     if options.task is None and not options.corpus.named and remembered_task(options.tuned):
         options, notes = with_remembered_task(options, options.tuned)
@@ -58,6 +64,39 @@ def compare_command(options: _CompareOptions) -> None:
         )
         run = compare(**vars(request))
     shared.conclude(run, options, lines=_compared(run, progress, notes), summary=_summary)
+
+
+def _compare_runs(options: _CompareOptions) -> None:
+    """Two finished runs; InputError for texts beside them, as no model is read."""
+    if options.corpus.named:
+        raise InputError("found texts beside a finished run; leave them out: no model is read")
+    with ProgressBar(quiet=options.quiet) as progress:
+        execution = shared.execution_of(progress, options)
+        request = CompareRequest.of(options, corpus=None, execution=execution)
+        run = compare(**vars(request))
+    shared.conclude(run, options, lines=_of_roles(run), summary=_roles_summary)
+
+
+def _of_roles(run: Run) -> Iterator[str]:
+    from headscope.claims.reading import run_findings
+
+    other = run["same_roles"].attrs
+    yield (
+        f"{size_of(run.manifest['model'])}, and {other['other_model']}: {other['other_layers']} "
+        f"layers × {other['other_heads']} heads"
+    )
+    yield from run_findings(run.tree)
+
+
+def _roles_summary(run: Run) -> dict[str, Any]:
+    from headscope.claims.reading import run_findings
+    from headscope.experiments.comparison.same_roles_section import summary
+
+    return {
+        "findings": run_findings(run.tree),
+        "compared": run.manifest["compared"],
+        **summary(run.tree),
+    }
 
 
 def _check(options: _CompareOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from headscope.errors import HeadscopeError, InputError, memory_told
 from headscope.live.access import refusal
 from headscope.live.answers import Labels, answer, head_answer
 from headscope.live.live_page import LivePage
-from headscope.live.requests import AbsentError, head_request, read_request
+from headscope.live.requests import AbsentError, head_request, read_request, score_request
 from headscope.live.run_pages import RunPages
 from headscope.live.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
 from headscope.run.manifest_file import MANIFEST, RESULTS
@@ -60,6 +61,7 @@ class LiveApp:
             Route("/", self.live),
             Route("/read", self.read, methods=["POST"]),
             Route("/head", self.head, methods=["POST"]),
+            Route("/score", self.score, methods=["POST"]),
         ]
         if self.pages is not None:
             routes.append(Route("/run/{name:path}", self.of_run))
@@ -93,6 +95,16 @@ class LiveApp:
         return await self._wait(
             request, self.line.put(client, f"head {query.place} {query.untrained}", work)
         )
+
+    async def score(self, request: Request) -> Response:
+        """What wrote the query and the key of one score; an older one of the page is dropped."""
+        client, query, model = *await _given(request, score_request), self._there
+
+        def work(ticket: Ticket) -> bytes:
+            with memory_told(SHORTER):
+                return json.dumps(model.writers(query, ticket.check), allow_nan=False).encode()
+
+        return await self._wait(request, self.line.put(client, "score", work, renews=True))
 
     @property
     def _there(self) -> LiveModel:

@@ -21,10 +21,12 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_similarity
 
+from headscope.corpus.document import Example
 from headscope.errors import InputError, ModelError
+from headscope.experiments.circuits.score_parts import writers
 from headscope.live.answers import Outcome, Read, told
 from headscope.live.open_model import CLASSES, MASK, NEXT, OpenedModel
-from headscope.live.requests import AbsentError, Changes, ReadRequest
+from headscope.live.requests import AbsentError, Changes, ReadRequest, ScoreRequest
 from headscope.model.attention import AttentionCall
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.language_model import TokenLoss
@@ -37,6 +39,7 @@ from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
 
 MOST_KEPT = 256e6  # bytes of texts read before, so that a head switched off and on is there at once
+WRITERS = 5  # parts that are named for a query, and for a key
 MOST_NAMED = 3  # heads whose attention moves most
 OFF, EVEN = StandIn("zero"), StandIn("uniform")
 CHANGED = "attention, changed"
@@ -130,6 +133,34 @@ class LiveModel:
         outcome = self._outcome(whole, changed) | {"most": _most_moved(whole, changed, changes)}
         return Read(replace(whole.shown, stacks=stacks), outcome)
 
+    def writers(self, request: ScoreRequest, stop: Check) -> list[list[tuple[str, float]]]:
+        """The parts of the model that set a score apart from the query's other keys.
+
+        stop     called before the pass; what it raises ends it
+        returns  twice, for the query and for the key, names and numbers, the largest size first
+        raises   InputError for a text, head or token that is not there; ModelError where the
+                 parts of a model's scores are not known
+        """
+        if self._decodes:
+            raise ModelError(
+                "what wrote a score is known of models of one stack; this one has an encoder and a "
+                "decoder"
+            )
+        stop()
+        example = self._encoded(request.text)
+        return writers(self.model, example, request.place[1:], request.pair, count=WRITERS)
+
+    def _encoded(self, text: ReadRequest, written: int = 0) -> Example:
+        """The tokens of a text; InputError for more than `longest`, or more written ones."""
+        pair = None if self._decodes else text.pair or None
+        example = encoded(self.model, text.text, pair)
+        if (count := max(len(example), written)) > self.longest:
+            raise InputError(
+                f"found {count} tokens; wanted {self.longest} at most: shorten the text, or start "
+                "the server with a larger --longest"
+            )
+        return example
+
     def _check(self, changes: Changes, shown: ExampleMaps) -> None:
         """Raises AbsentError for changes of heads, tokens or layers that are not there."""
         sizes = [one.attention.shape[:2] for one in shown.stacks]
@@ -163,13 +194,8 @@ class LiveModel:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        example = encoded(self.model, text, None if self._decodes else pair or None)
         written = self.model.tokenizer(text_target=pair, verbose=False) if self._decodes else None
-        if (count := max(len(example), len(written.input_ids) if written else 0)) > self.longest:
-            raise InputError(
-                f"found {count} tokens; wanted {self.longest} at most: shorten the text, or start "
-                "the server with a larger --longest"
-            )
+        example = self._encoded(ReadRequest(text, pair), len(written.input_ids) if written else 0)
         # A decoder reads as many tokens as were written: a start token for the last one.
         read = example.input_ids if written is None else np.array(written.input_ids if pair else [])
         self._changes, places = changes, self._places(read)

@@ -19,7 +19,7 @@ from headscope.page.shell import asset, content_policy, island, style_of, templa
 from headscope.views.view_page import PACKAGE, STYLES, page_script
 
 OWN = "headscope.live"
-SCRIPTS = ("asking.js", "together.js", "changes.js", "outcome.js", "live.js")
+SCRIPTS = ("asking.js", "together.js", "changes.js", "outcome.js", "writers.js", "live.js")
 BEGIN = "begin.js"  # of a page that has its example
 EXAMPLES = {
     "next": "When Mary and John went to the store, John gave a drink to",

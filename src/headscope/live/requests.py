@@ -37,7 +37,7 @@ class Changes:
 
 
 WIDTHS = {"off": 3, "even": 3, "zero": 2}  # numbers of each
-TEXTS, PLACE = ("text", "pair"), ("stack", "layer", "head")
+TEXTS, PLACE, PAIR = ("text", "pair"), ("stack", "layer", "head"), ("query", "key")
 
 
 class AbsentError(InputError):
@@ -74,6 +74,19 @@ class HeadRequest:
     untrained: bool = False
 
 
+@dataclass(frozen=True)
+class ScoreRequest:
+    """What wrote one score of a head, of the model as it is.
+
+    place  stack, layer, head
+    pair   positions of query and key
+    """
+
+    text: ReadRequest
+    place: tuple[int, int, int]
+    pair: tuple[int, int]
+
+
 def read_request(body: bytes) -> ReadRequest:
     """The parsed request; raises InputError for an invalid one."""
     fields = _object(body, *TEXTS, "changes")
@@ -96,6 +109,13 @@ def head_request(body: bytes) -> HeadRequest:
         raise InputError(f"found untrained {str(untrained)[:40]!r}; wanted true or false")
     stack, layer, head = (_number(fields.get(name)) for name in PLACE)
     return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head), untrained)
+
+
+def score_request(body: bytes) -> ScoreRequest:
+    """As `read_request`, with stack, layer and head, and the positions of query and key."""
+    fields = _object(body, *TEXTS, *PLACE, *PAIR)
+    stack, layer, head, query, key = (_number(fields.get(name)) for name in (*PLACE, *PAIR))
+    return ScoreRequest(ReadRequest(*_texts(fields)), (stack, layer, head), (query, key))
 
 
 def _object(body: bytes, *names: str) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ import torch
 import xarray as xr
 from torch import nn
 
-from headscope.claims.control import CONTROL
+from headscope.claims.control import COMPARED, CONTROL
 from headscope.claims.question import questions
 from headscope.core.progress import Advance, unheard
 from headscope.core.results import LIMITS, with_token_names
@@ -203,7 +203,7 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
     names = [
         str(name)
         for name, variable in result.data_vars.items()
-        if variable.attrs.get("tidy", 1)
+        if (variable.attrs.get("tidy", 1) or variable.attrs.get(COMPARED))
         and not (str(name).endswith(LIMITS) and np.isnan(variable.values).all())
     ]
     return result[names]

@@ -28,6 +28,7 @@ from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
 from headscope.analyses.explained.unexplained import Unexplained
 from headscope.claims.attention_rule import POSITION, REST
+from headscope.claims.control import COMPARED
 from headscope.claims.terms import OURS
 from headscope.core.accumulators import Ints, Sums, ratio
 from headscope.core.intervals import DIFFERENCE, SHARE
@@ -47,6 +48,7 @@ KEPT_BYTES = 2**28  # ours: of rows that inputs keep until the rules are chosen
 FEW_HEADS = 24  # ours: of a network without training, those whose rules are chosen at least
 FEWEST = 6  # documents; of fewer, inputs are dealt
 EXPLAINS = ("attention", "gathering")
+OF_CONTROL = ("rule", "rest", "rule_share")  # the fingerprints of heads without training
 # What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
 BY = ("rules", "position_and_rest", "rest", "another_head")
 
@@ -238,6 +240,8 @@ class Explained(SampledAnalysis, question=QUESTION):
             self._explained() | self._everywhere() | self._chosen(),
             coords={"prediction": BY, "explains": EXPLAINS},
         )
+        for name in OF_CONTROL if self.scope.control else ():
+            dataset[name].attrs[COMPARED] = 1
         names = [rule.name for rule in self.rules]
         ids = [str(name) for name in dataset.data_vars if str(name).endswith("_token_id")]
         return dataset.set_coords(ids).assign_attrs(

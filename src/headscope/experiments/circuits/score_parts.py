@@ -173,18 +173,39 @@ def strongest_writers(
              that sees one key
     raises   ModelError as `score_parts`
     """
-    writers, last = [], len(example) - 1
+    last = len(example) - 1
     splits = {layer: split_layer(model, model.batch([example]), layer) for layer, _ in set(heads)}
-    for layer, head in heads:
-        split = splits[layer]
-        key = int(split.attention[0, head, last].argmax())
-        sides = _sides(split, head, *_weights(split, [[(last, key)]]))
-        ranked = []
-        for side in ("query_contrast", "key_contrast"):
-            parts = sorted(zip(split.parts.names, sides[side][0].tolist(), strict=True), key=_size)
-            ranked.append([(name, value) for name, value in parts if np.isfinite(value)][:count])
-        writers.append((key, ranked))
-    return writers
+    keys = [int(splits[layer].attention[0, head, last].argmax()) for layer, head in heads]
+    return [
+        (key, _writers(splits[layer], head, (last, key), count))
+        for (layer, head), key in zip(heads, keys, strict=True)
+    ]
+
+
+def writers(
+    model: Model, example: Example, place: Head, pair: tuple[int, int], *, count: int
+) -> list[list[tuple[str, float]]]:
+    """What sets the score of one query and key of a head apart from the query's other keys.
+
+    place    layer and head, from 0
+    pair     positions of query and key, from 0
+    returns  twice, for the query and for the key, as `strongest_writers`
+    raises   InputError for what is not there, and for a key that the query cannot see; ModelError
+             as `score_parts`
+    """
+    layer, head = _head(model, place)
+    split = split_layer(model, model.batch([example]), layer)
+    return _writers(split, head, _within(len(example), [pair])[0], count)
+
+
+def _writers(
+    split: SplitLayer, head: int, pair: tuple[int, int], count: int
+) -> list[list[tuple[str, float]]]:
+    sides, ranked = _sides(split, head, *_weights(split, [[pair]])), []
+    for side in ("query_contrast", "key_contrast"):
+        parts = sorted(zip(split.parts.names, sides[side][0].tolist(), strict=True), key=_size)
+        ranked.append([(name, value) for name, value in parts if np.isfinite(value)][:count])
+    return ranked
 
 
 def _size(part: tuple[str, float]) -> float:

@@ -2,7 +2,7 @@
 
 from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
-from headscope.claims.terms import KOVALEVA, OURS, Term
+from headscope.claims.terms import KOVALEVA, OURS, Term, terms_of
 
 TERMS = {
     "cosine": Term(
@@ -115,6 +115,65 @@ SIMILARITY = Question(
     findings=("findings:findings",),
     remarks="findings:remarks",
     shown={"first": ("map_change",)},
+)
+
+SAME_ROLES = Question(
+    package=__name__,
+    name="same_roles",
+    title="Same roles",
+    place=325,
+    figures=(
+        PicturePlan(
+            name="same_roles",
+            title="Heads of two models with the same role",
+            panels="same_roles_section:panels",
+            caption="same_roles_section:caption",
+            heading="Which heads do the same elsewhere?",
+            text="The nearest head of another model is always there. It has the same role only if "
+            "both are surely less than half as far apart as from any head without training, and "
+            "surely have a tenth more in common.",
+            tables=("same_roles_section:table",),
+        ),
+    ),
+    opening="same_roles_section:OPENING",
+    findings=("same_roles_section:findings",),
+    tables="same_roles_section:tables",
+    terms=terms_of(
+        OURS,
+        {
+            "distance": (
+                "distance of heads",
+                "Total variation between the shares of what both heads gather that each rule "
+                "explains, plus the differences of their scores on made inputs less their null.",
+            ),
+            "untrained": (
+                "distance to untrained heads",
+                "That of a head and the nearest one of the networks without training of both runs.",
+            ),
+            "common": (
+                "in common",
+                "The share of what both heads gather that the same rules explain, plus the scores "
+                "that both have.",
+            ),
+            "margin": (
+                "margin of one role",
+                "By how much two heads are less than half as far apart, or have more than a tenth "
+                "more in common, than with heads without training: the smaller of both.",
+            ),
+            "alike": (
+                "heads with the same role",
+                "How many heads of the other model surely are nearer in this sense.",
+            ),
+        },
+    ),
+    labels={
+        "distance": "distance to the nearest head of the other model",
+        "untrained": "distance to the nearest head without training",
+        "common": "in common with the nearest head of the other model",
+        "margin": "margin of one role with it",
+        "alike": "heads of the other model with the same role",
+    },
+    shown={"first": ("alike", "margin"), "table": ("distance", "common", "margin", "alike")},
 )
 
 CHANGE = Question(package=__name__, name="change", place=330)

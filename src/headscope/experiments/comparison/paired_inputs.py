@@ -44,7 +44,8 @@ def check_comparable(base: Model, tuned: Model) -> None:
         )
         raise InputError(
             f"found {sizes}; wanted models of one shape, so that each head has its counterpart: a "
-            "checkpoint and one trained from it"
+            "checkpoint and one trained from it; or two finished runs of atlas with --analyses "
+            "explained, which say which heads have the same role"
         )
     mine, theirs = (model.tokenizer.get_vocab() for model in (base, tuned))
     if mine != theirs:

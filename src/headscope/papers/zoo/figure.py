@@ -20,6 +20,7 @@ from headscope.claims.caption_words import INTERVALS, clipped
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
+from headscope.draw.depth_pairs import draw_depth_pairs
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
@@ -37,7 +38,6 @@ LONGEST_TITLE = 30
 WIDTH = 2.3  # inches, a third of two columns
 HEIGHT = 0.62
 SQUARE = 0.85
-AREA = 11  # square points of a pair of heads
 MARKED = 16  # layers; of more, the marks are smaller
 
 
@@ -284,31 +284,9 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
 
 
 def _draw_pairs(pair: Counterparts, entries: Sequence[Series], axes: Axes) -> None:
-    axes.plot([0, 1], [0, 1], color=color("rule"), lw=0.8, zorder=1)
-    x, y = (depths(count)[pair.places[:, at, 0]] for at, count in enumerate(pair.layers))
+    places = [depths(count)[pair.places[:, at, 0]] for at, count in enumerate(pair.layers)]
     alike = np.array([verdict.holds for verdict in pair.verdicts])
-    for series, chosen in zip(COUNTERPARTS.series[::-1], (~alike, alike), strict=True):
-        both = np.stack([x[chosen], y[chosen]])
-        (across, up), counts = np.unique(both, axis=1, return_counts=True)
-        shade, filled = color(series.hue), series.hue == "blue"
-        axes.scatter(
-            across,
-            up,
-            s=AREA * counts,
-            facecolor=shade if filled else "none",
-            edgecolor=shade,
-            lw=0.7,
-            alpha=0.8,
-            clip_on=False,
-            zorder=2 + filled,
-        )
-    for axis, name in zip((axes.xaxis, axes.yaxis), pair.names, strict=True):
-        axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-        axis.set_major_formatter(lambda depth, _: f"{depth:g}")
-        axis.set_label_text(f"depth in {clipped(name, LONGEST_TITLE)}")
-    axes.set_xlim(-0.03, 1.03)
-    axes.set_ylim(-0.03, 1.03)
-    faint_grid(axes)
+    draw_depth_pairs(axes, np.stack(places, -1), alike, pair.names)
     if entries:
         _key(axes, entries)
 

@@ -1,12 +1,14 @@
 // Why this weight? The scores against each other, and the neurons that make the difference.
 const MOST_PARTS = 6; // neurons told one by one
+const answerPainters = []; // of the live page: what the model is asked for more
 
 function buildAnswer() {
   const box = element("section", { id: "neuron-answer", class: "answer", "aria-labelledby": "neuron-question", tabindex: "-1", hidden: "" });
   box.append(element("h2", { id: "neuron-question" }), element("p", { id: "neuron-told" }));
   const scores = element("div", {}, element("h3", {}, "From scores to weights"), element("table", { id: "neuron-scores" }), element("p", { class: "hint", id: "neuron-rounding" }));
   const made = element("div", {}, element("h3", { id: "neuron-made" }), element("table", { id: "neuron-parts" }));
-  box.append(element("div", { class: "halves" }, scores, made));
+  const more = element("p", { class: "hint" }, "Which parts of the model wrote the query and the key is computed on the page of headscope serve.");
+  box.append(element("div", { class: "halves" }, scores, made), element("div", { id: "neuron-writers" }, more));
   return box;
 }
 
@@ -27,6 +29,7 @@ function paintAnswer() {
   at("neuron-told").textContent = answerWords(row, key, rival, name);
   paintScores(row, key, rival);
   paintParts(row, key);
+  for (const paint of answerPainters) paint(row, key);
 }
 
 // The key with the largest score among the others.
@@ -79,6 +82,12 @@ function paintScores(row, key, rival) {
 }
 
 // A bar to the right of the middle for what raises the score, to the left for what lowers it.
+function partRow(name, value, largest) {
+  const bar = element("i", { class: value < 0 ? "less" : "more" });
+  bar.style.width = `${(Math.abs(value) / largest) * 50}%`;
+  return tableRow([name, element("span", { class: "part" }, bar), plus(value)]);
+}
+
 function paintParts(row, key) {
   const { neurons, cap, bias, whole } = scoreParts(row, key);
   const order = [...neurons.keys()].sort((one, two) => Math.abs(neurons[two]) - Math.abs(neurons[one]));
@@ -88,11 +97,6 @@ function paintParts(row, key) {
   if (stack().detail.softcap) parts.push(["cap on scores", cap]);
   if (stack().detail.bias) parts.push(["position bias", bias]);
   const largest = Math.max(...parts.map(([, value]) => Math.abs(value))) || 1;
-  const line = ([name, value], kind = "") => {
-    const bar = element("i", { class: value < 0 ? "less" : "more" });
-    bar.style.width = `${(Math.abs(value) / largest) * 50}%`;
-    return tableRow([name, kind ? "" : element("span", { class: "part" }, bar), plus(value)], kind);
-  };
   at("neuron-made").textContent = `Score beyond the other keys’ mean: ${plus(whole)}`;
-  at("neuron-parts").replaceChildren(...parts.map((part) => line(part)), line(["together", whole], "sum"));
+  at("neuron-parts").replaceChildren(...parts.map(([name, value]) => partRow(name, value, largest)), tableRow(["together", "", plus(whole)], "sum"));
 }

@@ -49,11 +49,16 @@ def told_apart(run: Reading) -> bool:
     return knows_answers(run("accuracy")).holds and bool(run("gap").low > 0)
 
 
+def is_circuit(run: Reading) -> bool:
+    """Whether hardly a random set of the same size tells as nearly all of the difference."""
+    return (as_close(run) + 1) / (run.data.sizes["draw"] + 1) <= LEVEL
+
+
 def _faithful_finding(run: Reading) -> str:
     data = run.data
     part = percent(*at(run("circuit_faithfulness"), 0))
     close, many = as_close(run), data.sizes["draw"]
-    if (close + 1) / (many + 1) > LEVEL:
+    if not is_circuit(run):
         return (
             f"No circuit was found: {counted_nodes(run)} tell {part} of the logit difference of "
             f"{data.attrs['tried']} other items, and {close} of {many} random sets as large come "
