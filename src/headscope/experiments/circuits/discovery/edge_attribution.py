@@ -19,7 +19,6 @@ from headscope.experiments.circuits.discovery.node_attribution import SlopePass,
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.nodes import NodeOutputs
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
-from headscope.experiments.circuits.readout import FrozenNorm
 from headscope.model.batch import to_float64
 
 
@@ -85,9 +84,29 @@ def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
     change = (clean - other) / steps  # [node, example, token, model]
     scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
     for total, how in passes_along(paired, pair, steps):
+        assert how.gave is not None
+        moved = _through_norms(paired, change, how.gave)
         for senders, readers, slopes in _slopes(paired, total, how):
-            scores[:, :senders, readers] += torch.einsum("netd,retd->enr", change[:senders], slopes)
+            scores[:, :senders, readers] += torch.einsum("netd,retd->enr", moved[:senders], slopes)
     return scores
+
+
+def _through_norms(paired: PairedPasses, change: torch.Tensor, gave: NodeOutputs) -> torch.Tensor:
+    """[node, example, token, model] what a small change of each node does to the stream.
+
+    Where attention passes a norm before it is added, that of its heads goes through the norm's
+    slope at what attention gives in this pass.
+    """
+    moved = change
+    for layer, part in enumerate(paired.passes.parts):
+        if part.post_norm is None:
+            continue
+        moved = change.clone() if moved is change else moved
+        heads = paired.nodes.heads_of(layer)
+        whole = before_norm(paired, layer, written_by_heads(paired, layer, gave.heads[layer]))
+        at = whole.detach().expand(change[heads].shape)
+        _, moved[heads] = torch.func.jvp(part.post_norm.forward, (at,), (change[heads],))
+    return moved
 
 
 def _slopes(
@@ -146,7 +165,9 @@ def _of_heads(
 
 
 def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
-    """[node, example, token, model] what each node adds to the stream."""
+    """[node, example, token, model] what each node adds to the stream; heads, before the norm that
+    attention passes, where it passes one.
+    """
     made = [gave.stream[None]]
     for layer, (mixed, fed) in enumerate(zip(gave.heads, gave.feed_forward, strict=True)):
         heads = written_by_heads(paired, layer, mixed)
@@ -155,19 +176,14 @@ def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
 
 
 def written_by_heads(paired: PairedPasses, layer: int, mixed: torch.Tensor) -> torch.Tensor:
-    """[head, row, token, model] what the heads of a layer add, given their mixtures.
-
-    Where attention passes a norm before it is added, each head has its part of what that gives.
-    """
-    passes = paired.passes
-    projection = passes.sites[layer].output_projection
+    """[head, row, token, model] what W_O makes of the mixtures of each head of a layer."""
+    projection = paired.passes.sites[layer].output_projection
     assert projection is not None
-    heads = torch.einsum("rthd,hdm->hrtm", mixed, projection.weight.to(mixed))
-    post_norm = passes.parts[layer].post_norm
-    if post_norm is None:
-        return heads
-    whole = heads.sum(0) + (0 if projection.bias is None else projection.bias)
-    flat = whole.flatten(0, 1)
-    norm = FrozenNorm.of(post_norm, flat, post_norm.forward(flat))
-    assert norm is not None
-    return norm.gain.view(whole.shape) * (heads - norm.centred * heads.mean(-1, keepdim=True))
+    return torch.einsum("rthd,hdm->hrtm", mixed, projection.weight.to(mixed))
+
+
+def before_norm(paired: PairedPasses, layer: int, heads: torch.Tensor) -> torch.Tensor:
+    """[row, token, model] what attention gives, before a norm, of what its heads give."""
+    projection = paired.passes.sites[layer].output_projection
+    assert projection is not None
+    return heads.sum(0) + (0 if projection.bias is None else projection.bias)
