@@ -5,7 +5,8 @@
 EAP-IG is hannamw/EAP-IG (graph.py of 4fad6c6, attribute.py and utils.py of 62f83cd, evaluate.py of
 81770db), with "cuda" replaced by the model's device; MIB-circuit-track is its evaluation.py
 (gsarti/MIB-circuit-track 8dfc50c). Both take a HookedTransformer, which TransformerLens 3.8.0 was
-the last to have. Weights are folded and centred as its `from_pretrained` does; all in float64.
+the last to have. All is in float64, and no weights are folded: that would round them to float32,
+and changes nothing where nodes give what they give in another prompt.
 
 Scores of edges: EAP; EAP-IG from the corrupted prompt (steps 0 … m - 1, as its code has them) for
 m = 1 and m = 5. Curves: faithfulness by share, CPR, CMD, of nodes and edges by drawn importances,
@@ -20,6 +21,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -32,6 +34,9 @@ from experiments.circuits.decoders import network, pairs, words  # noqa: E402
 LAYERS = {"GPT-2": "n_layer"}
 CONVERT = {"GPT-2": "gpt2", "Llama": "llama", "Gemma2": "gemma"}
 DEPTH, LENGTHS, PROMPTS, DRAWN, STEPS = 3, (7, 5, 9), 2, 5, 5
+NOTHING_FOLDED = dict.fromkeys(
+    ("fold_ln", "center_writing_weights", "center_unembed", "fold_value_biases"), False
+)
 # what the benchmark's models are called in TransformerLens, beside their size
 ROTARY = {
     "ungroup_grouped_query_attention": True,
@@ -87,7 +92,15 @@ def hooked(name: str) -> Any:
     config = HookedTransformerConfig(**shape, **kind)
     model = HookedTransformer(config, tokenizer=words(), default_padding_side="right")
     convert = getattr(weight_conversions, f"convert_{CONVERT[name]}_weights")
-    model.load_and_process_state_dict(convert(made, config))
+    with patch.object(torch.Tensor, "float", torch.Tensor.double):  # else norms are rounded
+        weights = convert(made, config)
+    if name == "Gemma2":
+        weights["embed.W_E"] = made.model.embed_tokens(torch.arange(own.vocab_size))
+    model.load_and_process_state_dict(weights, **NOTHING_FOLDED)
+    if name != "GPT-2":  # transformers computes angles in float32
+        angles = made.model.rotary_emb(torch.zeros(1).double(), torch.arange(64)[None])
+        for block in model.blocks:
+            block.attn.rotary_cos, block.attn.rotary_sin = (angle[0] for angle in angles)
     for hook in ("use_split_qkv_input", "use_attn_result", "use_hook_mlp_in"):
         setattr(model.cfg, hook, True)
     model.to_tokens = lambda ids, **_: ids

@@ -48,7 +48,10 @@ def passes(name: str, exact: bool):
 @pytest.mark.parametrize("exact", WITHIN)
 @pytest.mark.parametrize("name", THEIRS["models"])
 def test_edges_have_the_scores_that_the_benchmark_gives_them(name, exact):
-    """Theirs goes from step 0 to m - 1, ours (and the paper) from 1 to m: one end is exchanged."""
+    """Theirs goes from step 0 to m - 1, ours (and the paper) from 1 to m: one end is exchanged.
+
+    In Gemma 2 theirs leaves out the norm behind attention, so edges from heads are not compared.
+    """
     theirs, steps = THEIRS["models"][name]["scores"], THEIRS["steps"]
     first, last, along = (np.array(theirs[key]) for key in ("eap-ig-1", "eap", f"eap-ig-{steps}"))
     wanted = {1: last, steps: along + (last - first) / steps}
@@ -56,12 +59,14 @@ def test_edges_have_the_scores_that_the_benchmark_gives_them(name, exact):
         real = real_edges(paired)
         assert real.sum() == THEIRS["models"][name]["real"]
         for many, scores in wanted.items():
-            seen = edge_attribution(paired, steps=many).mean(0)[real]
-            np.testing.assert_allclose(seen, scores, atol=WITHIN[exact], rtol=WITHIN[exact])
+            near = {"atol": WITHIN[exact], "rtol": WITHIN[exact]}
+            theirs = np.zeros(real.shape)
+            theirs[real] = scores
+            some = ~np.isin(paired.nodes.kinds(), ["head"] * (name == "Gemma2"))
+            seen = edge_attribution(paired, steps=many).mean(0)
+            np.testing.assert_allclose(seen[some], theirs[some], **near)
             nodes = node_attribution(paired, steps=many).mean(0)
-            sums = np.zeros(real.shape)
-            sums[real] = scores
-            np.testing.assert_allclose(nodes, sums.sum(1), atol=WITHIN[exact], rtol=WITHIN[exact])
+            np.testing.assert_allclose(nodes[some], theirs[some].sum(1), **near)
 
 
 @pytest.mark.parametrize("exact", WITHIN)

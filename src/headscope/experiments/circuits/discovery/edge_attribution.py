@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch import nn
 
 from headscope.core.accumulators import Bools, Float64
 from headscope.core.head_names import HeadNames
@@ -104,9 +105,20 @@ def _through_norms(paired: PairedPasses, change: torch.Tensor, gave: NodeOutputs
         moved = change.clone() if moved is change else moved
         heads = paired.nodes.heads_of(layer)
         whole = before_norm(paired, layer, written_by_heads(paired, layer, gave.heads[layer]))
-        at = whole.detach().expand(change[heads].shape)
-        _, moved[heads] = torch.func.jvp(part.post_norm.forward, (at,), (change[heads],))
+        moved[heads] = _slope_times(part.post_norm, whole, change[heads])
     return moved
+
+
+def _slope_times(norm: nn.Module, at: torch.Tensor, changes: torch.Tensor) -> torch.Tensor:
+    """[change, …] what a norm makes of small changes, by its slope at some vectors.
+
+    The slope of a slope that goes back, as torch's own way forward warns that it is deprecated.
+    """
+    at = at.detach().expand(changes.shape).requires_grad_()
+    back = torch.zeros_like(at).requires_grad_()
+    with torch.enable_grad():
+        (slope,) = torch.autograd.grad(norm.forward(at), at, back, create_graph=True)
+    return torch.autograd.grad(slope, back, changes)[0]
 
 
 def _slopes(
