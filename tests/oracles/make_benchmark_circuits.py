@@ -151,15 +151,15 @@ def numbers(name: str) -> dict[str, Any]:
         held = graph.nodes_scores if level == "node" else graph.scores
         held[:] = torch.as_tensor(by)
         for absolute in (False, True):
-            count, cpr, cmd, _, faithful = evaluate_area_under_curve(
+            _, cpr, cmd, _, faithful = evaluate_area_under_curve(
                 model, graph, prompts, told, level=level, absolute=absolute, quiet=True
             )
-            own = {"cpr": cpr, "cmd": cmd, "faithfulness": faithful, "edges": count}
+            own = {"cpr": cpr, "cmd": cmd, "faithfulness": faithful}
             curves[f"{kind}, {'size' if absolute else 'score'}"] = own
     real = graph.real_edge_mask.numpy()
     return {
         "real": int(real.sum()),
-        "scores": {one: own.numpy()[real].round(10).tolist() for one, own in scores.items()},
+        "scores": {one: own.numpy()[real].round(8).tolist() for one, own in scores.items()},
         "curves": curves,
     }
 

@@ -52,8 +52,8 @@ def test_edges_have_the_scores_that_the_benchmark_gives_them(name, exact):
 
     In Gemma 2 theirs leaves out the norm behind attention, so edges from heads are not compared.
     """
-    theirs, steps = THEIRS["models"][name]["scores"], THEIRS["steps"]
-    first, last, along = (np.array(theirs[key]) for key in ("eap-ig-1", "eap", f"eap-ig-{steps}"))
+    made, steps = THEIRS["models"][name]["scores"], THEIRS["steps"]
+    first, last, along = (np.array(made[key]) for key in ("eap-ig-1", "eap", f"eap-ig-{steps}"))
     wanted = {1: last, steps: along + (last - first) / steps}
     with passes(name, exact) as paired:
         real = real_edges(paired)
