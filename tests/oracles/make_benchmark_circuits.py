@@ -2,14 +2,14 @@
 
     PYTHONPATH=EAP-IG/src:MIB-circuit-track python tests/oracles/make_benchmark_circuits.py
 
-EAP-IG is hannamw/EAP-IG (graph.py of 4fad6c6, attribute.py and utils.py of 62f83cd, evaluate.py of
-81770db), with "cuda" replaced by the model's device; MIB-circuit-track is its evaluation.py
+EAP-IG is hannamw/EAP-IG (graph.py of 4fad6c6, attribute.py and utils.py of 62f83cd, evaluate.py and
+attribute_node.py of 81770db), with "cuda" replaced by the model's device; MIB-circuit-track is its evaluation.py
 (gsarti/MIB-circuit-track 8dfc50c). Both take a HookedTransformer, which TransformerLens 3.8.0 was
 the last to have. All is in float64, and no weights are folded: that would round them to float32,
 and changes nothing where nodes give what they give in another prompt.
 
 Scores of edges: EAP; EAP-IG from the corrupted prompt (steps 0 … m - 1, as its code has them) for
-m = 1 and m = 5. Curves: faithfulness by share, CPR, CMD, of nodes and edges by drawn importances,
+m = 1 and m = 5; of nodes EAP-IG, steps 1 … m. Curves: faithfulness by share, CPR, CMD, of nodes and edges by drawn importances,
 and of edges by EAP.
 """
 
@@ -127,6 +127,7 @@ def difference(logits: Any, _clean: Any, lengths: Any, label: Any, *, loss: bool
 
 
 def numbers(name: str) -> dict[str, Any]:
+    from eap import attribute_node
     from eap.attribute import get_scores_eap, get_scores_eap_ig
     from eap.graph import Graph
     from MIB_circuit_track.evaluation import evaluate_area_under_curve
@@ -137,6 +138,7 @@ def numbers(name: str) -> dict[str, Any]:
     scores = {"eap": get_scores_eap(model, graph, prompts, loss)}
     for steps in (1, STEPS):
         scores[f"eap-ig-{steps}"] = get_scores_eap_ig(model, graph, prompts, loss, steps=steps)
+    of_nodes = attribute_node.get_scores_eap_ig(model, graph, prompts, loss, steps=STEPS)
     draw = np.random.default_rng(DRAWN)
     nodes = draw.normal(size=graph.n_forward)
     nodes[0] = 9  # without the input all is as in the corrupted prompt
@@ -160,6 +162,7 @@ def numbers(name: str) -> dict[str, Any]:
     return {
         "real": int(real.sum()),
         "scores": {one: own.numpy()[real].round(8).tolist() for one, own in scores.items()},
+        "nodes": of_nodes.numpy().round(8).tolist(),
         "curves": curves,
     }
 

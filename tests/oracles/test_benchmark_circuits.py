@@ -69,6 +69,18 @@ def test_edges_have_the_scores_that_the_benchmark_gives_them(name, exact):
             np.testing.assert_allclose(nodes[some], theirs[some].sum(1), **near)
 
 
+@pytest.mark.parametrize("name", THEIRS["models"])
+def test_the_input_and_heads_have_the_scores_that_the_benchmark_gives_them(name):
+    """Not feed-forward layers: theirs multiplies what they give by the slope at what they read."""
+    wanted = np.array(THEIRS["models"][name]["nodes"])
+    with passes(name, exact=True) as paired:
+        kinds = paired.nodes.kinds()
+        seen = node_attribution(paired, steps=THEIRS["steps"]).mean(0)
+    some = kinds == "input" if name == "Gemma2" else kinds != "mlp"
+    np.testing.assert_allclose(seen[some], wanted[some], atol=1e-6, rtol=1e-6)
+    assert np.abs(seen - wanted)[kinds == "mlp"].max() > 0.1
+
+
 @pytest.mark.parametrize("exact", WITHIN)
 @pytest.mark.parametrize("name", THEIRS["models"])
 def test_curves_and_areas_are_those_of_the_benchmark(name, exact):

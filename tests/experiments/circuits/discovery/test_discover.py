@@ -168,19 +168,21 @@ def test_a_node_that_one_kind_of_corrupted_prompts_needs_and_another_does_not_is
 
 
 def test_a_second_kind_like_the_first_changes_nothing_and_another_is_told_apart():
-    one = planted("llama", 0)
+    one, more = planted("llama", 0), []
     prompts = induction_prompts(one.model, couples=8, seed=0)
-    alike, nothing = "as before", "nothing"
-    more = [replace(own, others=((alike, own.corrupted), (nothing, own.text))) for own in prompts]
+    for own in prompts:
+        more.append(replace(own, others=(("as before", own.corrupted), ("nothing", own.text))))
     seen, plain = find_circuit(one.model, more), find_circuit(one.model, prompts)
+    assert list(seen["corruption"].values) == ["corrupted", "as before", "nothing"]
     first, again, empty = seen["included_in_kind"].values
     np.testing.assert_array_equal(first, again)
     assert first[heads_of(one)].all()
-    assert list(seen["corruption"].values) == ["corrupted", alike, nothing]
     assert not np.array_equal(first, empty)
-    twice = [replace(own, others=own.others[:1]) for own in more]
-    np.testing.assert_array_equal(find_circuit(one.model, twice)["included"], plain["included"])
     np.testing.assert_array_equal(seen["score"], plain["score"])
+    scores = np.random.default_rng(0).gamma(1, 1, (24, 5))
+    names, how = [f"item {at}" for at in range(24)], {"size": 2, "many": 8, "seed": 0}
+    shares = [inclusion(names, [""] * 24, np.stack([scores] * kinds), **how) for kinds in (1, 3)]
+    np.testing.assert_array_equal(*shares)
 
 
 def test_items_choose_or_try_and_never_both():

@@ -82,18 +82,20 @@ def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
     nodes = paired.nodes
     with torch.no_grad():
         clean, other = (written(paired, own) for own in (pair.clean_gave, pair.corrupted_gave))
-    change = (clean - other) / steps  # [node, example, token, model]
-    scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
+        change = ((clean - other) / steps).transpose(0, 1).contiguous()
+    del clean, other
+    scores = change.new_zeros(len(change), len(nodes), readers_of(nodes))
     for total, how in passes_along(paired, pair, steps):
         assert how.gave is not None
-        moved = _through_norms(paired, change, how.gave)
+        moved = _through_norms(paired, change, how.gave).flatten(2)
         for senders, readers, slopes in _slopes(paired, total, how):
-            scores[:, :senders, readers] += torch.einsum("netd,retd->enr", moved[:senders], slopes)
+            products = moved[:, :senders] @ slopes.flatten(2).mT  # [example, node, reader]
+            scores[:, :senders, readers] += products
     return scores
 
 
 def _through_norms(paired: PairedPasses, change: torch.Tensor, gave: NodeOutputs) -> torch.Tensor:
-    """[node, example, token, model] what a small change of each node does to the stream.
+    """[example, node, token, model] what a small change of each node does to the stream.
 
     Where attention passes a norm before it is added, that of its heads goes through the norm's
     slope at what attention gives in this pass.
@@ -105,12 +107,12 @@ def _through_norms(paired: PairedPasses, change: torch.Tensor, gave: NodeOutputs
         moved = change.clone() if moved is change else moved
         heads = paired.nodes.heads_of(layer)
         whole = before_norm(paired, layer, written_by_heads(paired, layer, gave.heads[layer]))
-        moved[heads] = _slope_times(part.post_norm, whole, change[heads])
+        moved[:, heads] = _slope_times(part.post_norm, whole[:, None], change[:, heads])
     return moved
 
 
 def _slope_times(norm: nn.Module, at: torch.Tensor, changes: torch.Tensor) -> torch.Tensor:
-    """[change, …] what a norm makes of small changes, by its slope at some vectors.
+    """What a norm makes of small changes, of their shape, by its slope at some vectors.
 
     The slope of a slope that goes back, as torch's own way forward warns that it is deprecated.
     """
@@ -124,7 +126,7 @@ def _slope_times(norm: nn.Module, at: torch.Tensor, changes: torch.Tensor) -> to
 def _slopes(
     paired: PairedPasses, total: torch.Tensor, how: SlopePass
 ) -> Iterator[tuple[int, slice, torch.Tensor]]:
-    """Yields how many nodes stand before some readers, which these are, and [reader, row, token,
+    """Yields how many nodes stand before some readers, which these are, and [row, reader, token,
     model] the slopes of `total` with respect to what each of them alone reads.
 
     total  of a pass along the way; its graph is used up
@@ -145,19 +147,19 @@ def _slopes(
             _of_heads(how, layer, columns[layer][via], source, next(every))
             for via, source in sources
         ]
-        yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads)
+        yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads, 1)
         if (fed := gave[layer]) is not None:
             slope = next(every)
             if layer not in how.fed:  # it reads what its heads read
                 (slope,) = torch.autograd.grad(fed, how.streams[layer], slope, retain_graph=True)
-            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[None]
-    yield len(paired.nodes), slice(-1, None), next(every)[None]
+            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[:, None]
+    yield len(paired.nodes), slice(-1, None), next(every)[:, None]
 
 
 def _of_heads(
     how: SlopePass, layer: int, at: HeadColumns, source: torch.Tensor, slope: torch.Tensor
 ) -> torch.Tensor:
-    """[head, row, token, model] slopes with respect to the stream through one of q, k, v.
+    """[row, head, token, model] slopes with respect to the stream through one of q, k, v.
 
     source  [row, head, token, dim] these, one for heads that share keys
     slope   [row, head, token, dim] with respect to those of each head
@@ -167,11 +169,11 @@ def _of_heads(
     for place in range(shared):
         cotangent, output = slope[:, place::shared], how.outputs[at.module]
         (own,) = torch.autograd.grad(source, output, cotangent, retain_graph=True)
-        rows.append(torch.einsum("rtkd,mkd->krtm", own[..., at.columns], weight))
-    through = torch.stack(rows, 1).flatten(0, 1)  # [head, row, token, model]
+        rows.append(torch.einsum("rtkd,mkd->rktm", own[..., at.columns], weight))
+    through = torch.stack(rows, 2).flatten(1, 2)  # [row, head, token, model]
     if at.norm is None:
         return through
-    stream = how.streams[layer].detach().expand(through.shape).requires_grad_()
+    stream = how.streams[layer].detach()[:, None].expand(through.shape).requires_grad_()
     with torch.enable_grad():
         return torch.autograd.grad(at.norm(stream), stream, through)[0]
 
