@@ -3,14 +3,14 @@
     PYTHONPATH=EAP-IG/src:MIB-circuit-track python tests/oracles/make_benchmark_circuits.py
 
 EAP-IG is hannamw/EAP-IG (graph.py of 4fad6c6, attribute.py and utils.py of 62f83cd, evaluate.py and
-attribute_node.py of 81770db), with "cuda" replaced by the model's device; MIB-circuit-track is its evaluation.py
-(gsarti/MIB-circuit-track 8dfc50c). Both take a HookedTransformer, which TransformerLens 3.8.0 was
-the last to have. All is in float64, and no weights are folded: that would round them to float32,
-and changes nothing where nodes give what they give in another prompt.
+attribute_node.py of 81770db), with "cuda" replaced by the model's device; MIB-circuit-track is its
+evaluation.py (gsarti/MIB-circuit-track 8dfc50c). Both take a HookedTransformer, which
+TransformerLens 3.8.0 was the last to have. All is in float64, and no weights are folded: that would
+round them to float32, and changes nothing where nodes give what they give in another prompt.
 
 Scores of edges: EAP; EAP-IG from the corrupted prompt (steps 0 … m - 1, as its code has them) for
-m = 1 and m = 5; of nodes EAP-IG, steps 1 … m. Curves: faithfulness by share, CPR, CMD, of nodes and edges by drawn importances,
-and of edges by EAP.
+m = 1 and m = 5. Scores of nodes: EAP-IG (steps 1 … m). Curves: faithfulness by share, CPR and CMD,
+of nodes and edges by drawn importances, and of edges by EAP.
 """
 
 from __future__ import annotations
