@@ -130,8 +130,7 @@ def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -
         )
     draw = generator(seed, "other corrupted prompts", kind)
     more = {ANOTHER: another_item(tokenizer, prompts, pool, draw)}
-    if kind == "ioi":
-        more[THREE] = _three_names(tokenizer, prompts, draw)
+    more |= {THREE: _three_names(tokenizer, prompts, draw)} if kind == "ioi" else {}
     return encode_prompts(tokenizer, with_others(tokenizer, prompts, more), kind=kind)
 
 
@@ -192,12 +191,13 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
 
 def _three_names(tokenizer: Any, prompts: Sequence[Prompt], rng: Rng) -> list[str]:
     """Each prompt of IOI with three other names in place of its three (Wang et al. 2023)."""
-    names, texts = _kept(tokenizer, NAMES, "Then she gave it to"), []
-    for own in (prompt.item.split() for prompt in prompts):
-        three, any_own = iter(_others(names, own, rng)), rf"\b({'|'.join(own)})\b"
-        text = prompts[len(texts)].text
-        texts.append(re.sub(any_own, lambda _, three=three: next(three), text))
-    return texts
+    names = _kept(tokenizer, NAMES, "Then she gave it to")
+
+    def renamed(text: str, own: list[str]) -> str:
+        between = re.split(rf"\b(?:{'|'.join(own)})\b", text)
+        return "".join(map("".join, zip(between, [*_others(names, own, rng)[:3], ""], strict=True)))
+
+    return [renamed(prompt.text, prompt.item.split()) for prompt in prompts]
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:

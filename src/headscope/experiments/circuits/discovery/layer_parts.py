@@ -47,7 +47,7 @@ class HeadColumns:
         if self.side_by_side is None:
             rows = own[:, self.columns]
         else:
-            rows = own[:, self.side_by_side].unflatten(1, self.columns.shape)
+            rows = own[:, self.side_by_side].view(-1, *self.columns.shape)
         return rows, None if bias is None else bias[self.columns]
 
     @cached_property

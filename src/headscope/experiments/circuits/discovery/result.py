@@ -205,19 +205,19 @@ def inclusion(
     """
     prompts = list(zip(items, forms, strict=True))
     units, named = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
-    of_units = np.zeros((len(scores), len(units), scores.shape[-1]))
-    np.add.at(of_units, (slice(None), [units.index(one) for one in prompts]), scores)
+    of_units = np.zeros((len(units), *scores.shape[::2]))  # [unit, kind, node]
+    np.add.at(of_units, [units.index(one) for one in prompts], scores.swapaxes(0, 1))
     form, counts = [named.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
     rng = generator(seed, "resampled prompts")
     for row in counts:
         worth = np.bincount(rng.choice(len(named), len(named)), minlength=len(named))[form]
         np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
-    kinds = np.ones((RESAMPLES, 1))
-    if len(scores) > 1:
-        largest = np.abs(of_units.sum(1, keepdims=True)).max(-1, keepdims=True)
+    many_kinds = len(scores)
+    if many_kinds > 1:
+        largest = np.abs(of_units.sum(0)).max(-1, keepdims=True)
         of_units /= np.where(largest > 0, largest, 1)
-        kinds = rng.multinomial(len(scores), np.full(len(scores), 1 / len(scores)), RESAMPLES)
-    drawn = np.einsum("dk,du,kun->dn", kinds, counts, of_units, optimize=True)
+    kinds = rng.multinomial(many_kinds, np.full(many_kinds, 1 / many_kinds), RESAMPLES)
+    drawn = np.einsum("dk,du,ukn->dn", kinds, counts, of_units, optimize=True)
     return np.asarray(_first(drawn, size).mean(0))
 
 
