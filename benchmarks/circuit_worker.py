@@ -1,12 +1,15 @@
-"""One way to score induction, in a process of its own: ours, a bare pass, or another program.
+"""One way to score heads, in a process of its own: ours, a bare pass, or another program.
 
     PYTHON circuit_worker.py WAY MODEL IDS THREADS
 
 It may be run by a Python that knows neither headscope nor the other benchmarks. MODEL is a folder
-with a GPT-2, IDS a .npy file of inputs [BOS r_1 … r_n r_1 … r_n]. For each line that it is sent it
-does the work once and prints, as JSON, its CPU and wall seconds and its peak memory; at the end of
-its input it prints the scores [layer, head], the mean attention α(i, i−n+1) of the second half, or
+with a GPT-2, IDS a .npy file. For each line that it is sent it does the work once and prints, as
+JSON, its CPU and wall seconds and its peak memory; at the end of its input it prints the scores, or
 null for a way that gives none.
+
+Induction: IDS are inputs [BOS r_1 … r_n r_1 … r_n], scores [layer, head] the mean attention
+α(i, i−n+1) of the second half. Attribution: IDS are [prompt, token] and the same of corrupted ones,
+scores those of integrated gradients of the logits of token 1 less those of token 2.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy as np
 import torch
 
 AT_ONCE = 10  # sequences of a forward pass
+STEPS = 5  # of integrated gradients
 Scores = np.ndarray[Any, Any] | None
 
 
@@ -174,7 +178,79 @@ def nnsight(folder: str, ids: Any) -> Callable[[], Scores]:
     return run
 
 
-WAYS = (bare, bare_asked, headscope, transformer_lens, transformer_lens_maps, nnsight)
+def hooked(folder: str) -> Any:
+    """TransformerLens's model before its version 4, without weights to be trained."""
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    from transformer_lens.pretrained.weight_conversions import convert_gpt2_weights
+
+    made = network(folder)
+    own = made.config
+    config = HookedTransformerConfig(
+        n_layers=own.n_layer,
+        d_model=own.n_embd,
+        n_heads=own.n_head,
+        d_head=own.n_embd // own.n_head,
+        d_mlp=4 * own.n_embd,
+        d_vocab=own.vocab_size,
+        n_ctx=own.n_positions,
+        act_fn="gelu_new",
+        normalization_type="LN",
+        device="cpu",
+    )
+    model = HookedTransformer(config)
+    model.load_and_process_state_dict(convert_gpt2_weights(made, config))
+    return model.eval().requires_grad_(False)
+
+
+def _loss(logits: torch.Tensor, *_: Any) -> torch.Tensor:
+    return (logits[:, -1, 2] - logits[:, -1, 1]).mean()
+
+
+def eap_ig(folder: str, ids: Any) -> Callable[[], Scores]:
+    """The code of EAP-IG's authors: [node, reader] edges; on one way of so many steps, from 0."""
+    from eap.attribute import get_scores_eap_ig
+    from eap.graph import Graph
+
+    model = hooked(folder)
+    for hook in ("use_split_qkv_input", "use_attn_result", "use_hook_mlp_in"):
+        setattr(model.cfg, hook, True)
+    model.to_tokens = lambda some, **_: some
+    graph, sides = Graph.from_model(model), map(torch.from_numpy, ids)
+    prompts = [(*sides, None)]
+    return lambda: get_scores_eap_ig(model, graph, prompts, _loss, steps=STEPS, quiet=True).numpy()
+
+
+def transformer_lens_slopes(folder: str, ids: Any) -> Callable[[], Scores]:
+    """TransformerLens: its caches and hooks, [node]: input, then each layer's heads and MLP."""
+    model, (clean, other) = hooked(folder), map(torch.from_numpy, ids)
+    layers = [("attn.hook_z", (1, 3)), ("hook_mlp_out", (1, 2))]
+    nodes = {f"blocks.{at}.{one}": dims for at in range(model.cfg.n_layers) for one, dims in layers}
+    nodes = {"hook_embed": (1, 2)} | nodes
+
+    def run() -> Scores:
+        with torch.no_grad():
+            gave = [model.run_with_cache(side, names_filter=[*nodes])[1] for side in (clean, other)]
+        change = {name: gave[0][name] - gave[1][name] for name in nodes}
+        sums = {name: torch.zeros(()) for name in nodes}
+
+        def add(slope: torch.Tensor, hook: Any) -> None:
+            sums[hook.name] = sums[hook.name] - (change[hook.name] * slope).sum(nodes[hook.name])
+
+        for step in range(1, STEPS + 1):
+            start = gave[1]["hook_embed"] + step / STEPS * change["hook_embed"]
+            way = ("hook_embed", lambda _, hook, start=start: start.requires_grad_())
+            with model.hooks(fwd_hooks=[way], bwd_hooks=[(name, add) for name in nodes]):
+                _loss(model(clean)).backward()
+        every = [sums[name].view(len(clean), -1) for name in nodes]
+        return np.asarray((torch.cat(every, 1).sum(0) / STEPS).numpy())
+
+    return run
+
+
+WAYS = (
+    *(bare, bare_asked, headscope, transformer_lens, transformer_lens_maps, nnsight),
+    *(eap_ig, transformer_lens_slopes),
+)
 
 
 def peak() -> int:

@@ -7,14 +7,18 @@ patching   all heads of a layer together, against one pass per head: transformer
            of 16 tokens that differ in the last six, as IOI prompts do
 attribution  integrated gradients of five steps, of all nodes and of all edges, against its bare
            passes: two forward and five forward and backward, in one batch, of transformers' own,
-           with the logits of the last token alone
-induction  scores of [BOS r r] of 101 tokens, against bare passes, TransformerLens and nnsight: each
-           in a process of its own (`circuit_worker`), for the seconds and the peak memory that it
-           tells. --rivals: the Python of an environment that has those two (transformer-lens,
-           nnsight, tokenizers); without it they are not run. Time grows evenly with --examples:
-           1000 is what a run of `headscope circuits` should take
+           with the logits of the last token alone; prompts alike in all tokens but six, and in
+           none. With --rivals, beside the code of EAP-IG's authors and a loop that hooks
+           TransformerLens. These need transformer-lens 3.8, and EAP-IG/src on PYTHONPATH, with
+           "cuda" replaced by "cpu"
+induction  scores of [BOS r r] of 101 tokens, against bare passes, TransformerLens and nnsight. Time
+           grows evenly with --examples: 1000 is what a run of `headscope circuits` should take
 retrieval  the answer rows of a haystack of 8,192 tokens, against a bare pass of which the answer's
            logits are kept; a model of SmolLM2-135M's shape, with fewer layers
+
+Other programs are each in a process of its own (`circuit_worker`), for the seconds and the peak
+memory that it tells. --rivals: the Python of an environment that has them (transformer-lens,
+nnsight, tokenizers); without it they are not run.
 
 Random decoders, of GPT-2's shape (12 × 12 heads) but for the last; one interleaved run of each, see
 `benchmarks.atlas`.
@@ -36,6 +40,7 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
+from benchmarks.circuit_worker import STEPS as WAY
 from benchmarks.inputs import VOCABULARY, twin
 from benchmarks.timing import Row, interleave, options, table
 from benchmarks.trained_decoder import tokenizer
@@ -54,11 +59,11 @@ from headscope.run.compute import threads_of
 
 ONE = "one pass per head"
 TOKENS, COMMON = 16, 10
-STEPS_OF_WAY = 5
 MEASURED = 6  # heads of one pass each
 HALF = 50  # tokens that come again
 BARE = "bare"
 OURS, THEIRS = ("bare_asked", "headscope"), ("transformer_lens", "transformer_lens_maps", "nnsight")
+SLOPES = ("eap_ig", "transformer_lens_slopes")
 FEWER, SAME = 1 / 5, 1e-4  # of another program's time; apart from its scores
 HAYSTACK, LAYERS, SAID = 8192, 4, 6  # tokens of a question
 
@@ -70,11 +75,12 @@ def decoder(**shape: Any) -> GPT2LMHeadModel:
     return network
 
 
-def pairs(count: int, *, words: int) -> PromptSet:
-    """Random prompts, corrupted in their last tokens."""
+def pairs(count: int, *, words: int, common: int = COMMON) -> PromptSet:
+    """Random prompts, corrupted but for their first tokens."""
     rng = np.random.default_rng(0)
     clean = rng.integers(1, words, (count, TOKENS))
-    other = np.concatenate([clean[:, :COMMON], rng.integers(1, words, (count, 6))], 1)
+    other = rng.integers(1, words, (count, TOKENS - common))
+    other = np.concatenate([clean[:, :common], other], 1)
     sides = [
         [Example(str(at), str(at), row, np.zeros_like(row), row < 0) for at, row in enumerate(side)]
         for side in (clean, other)
@@ -155,41 +161,57 @@ def patching(given: argparse.Namespace) -> None:
 
 
 def attribution(given: argparse.Namespace) -> None:
-    """Nodes and edges, against the passes that they need."""
+    """Nodes and edges, against the passes that they need, and other programs."""
     network = decoder()
-    asked = pairs(8, words=network.config.vocab_size)
-    plain, language = twin(network, "sdpa"), LanguageModel(_bare_model(network), "causal")
-    ids = [
-        torch.from_numpy(np.stack([e.input_ids for e in side]))
-        for side in (asked.clean, asked.corrupted)
-    ]
-    plain.requires_grad_(False)
+    for common in (COMMON, 0):
+        asked = pairs(8, words=network.config.vocab_size, common=common)
+        _attributed(given, network, asked, f"{common} of {TOKENS} tokens alike")
 
-    def bare() -> None:
-        with torch.no_grad():
-            for side in ids:
-                plain(input_ids=side, logits_to_keep=1, use_cache=False)
-            start = plain.transformer.wte(ids[0]).repeat(STEPS_OF_WAY, 1, 1)
-        start.requires_grad_()
-        logits = plain(inputs_embeds=start, logits_to_keep=1, use_cache=False).logits
-        torch.autograd.grad((logits[..., 1] - logits[..., 2]).sum(), start)
+
+def _attributed(given: argparse.Namespace, network: Any, asked: PromptSet, alike: str) -> None:
+    ids = np.stack([[one.input_ids for one in side] for side in (asked.clean, asked.corrupted)])
+    language = LanguageModel(_bare_model(network), "causal")
 
     def ours(find: Callable[..., Any]) -> Callable[[], Any]:
         def run() -> Any:
             with paired_passes(language, asked, batch_tokens=2048) as paired:
-                return find(paired, steps=STEPS_OF_WAY)
+                return find(paired, steps=WAY).sum(0)
 
         return run
 
-    tokens = sum(map(len, asked.clean))
+    tokens, limits = sum(map(len, asked.clean)), {BARE: 1.3}
+    find_nodes, find_edges = ours(node_attribution), ours(edge_attribution)
     timed = [
-        Row(BARE, bare, tokens),
-        Row("nodes", ours(node_attribution), tokens, {BARE: 1.3}),
-        Row("edges", ours(edge_attribution), tokens),
+        Row(BARE, bare_slopes(twin(network, "sdpa"), torch.from_numpy(ids)), tokens),
+        Row("nodes", find_nodes, tokens, limits),
+        Row("edges", find_edges, tokens, limits),
     ]
-    interleave(timed, rounds=given.rounds, clock=given.clock)
+    rivals = [(given.rivals, way) for way in SLOPES if given.rivals]
+    with workers(given, network, ids, rivals) as running:
+        timed += [Row(one.way, one.run, tokens, clock=one.spent) for one in running]
+        interleave(timed, rounds=given.rounds, clock=given.clock)
+        found = {one.way: np.array(one.scores()) for one in running}
     told = table(timed, stock=BARE, fast=BARE)
-    print(f"**Integrated gradients, 8 pairs of {TOKENS} tokens, 5 steps**\n\n{told}\n")
+    print(f"**Integrated gradients, 8 pairs, {alike}, {WAY} steps**\n\n{told}\n")
+    if "transformer_lens_slopes" in found:
+        apart = np.abs(found["transformer_lens_slopes"] * len(ids[0]) - find_nodes()).max()
+        print(f"scores of nodes of transformer_lens_slopes and ours: {apart:.1e} apart\n")
+
+
+def bare_slopes(plain: Any, ids: torch.Tensor) -> Callable[[], None]:
+    """The passes that integrated gradients need: ids [side, prompt, token]."""
+    plain.requires_grad_(False)
+
+    def run() -> None:
+        with torch.no_grad():
+            for side in ids:
+                plain(input_ids=side, logits_to_keep=1, use_cache=False)
+            start = plain.transformer.wte(ids[0]).repeat(WAY, 1, 1)
+        start.requires_grad_()
+        logits = plain(inputs_embeds=start, logits_to_keep=1, use_cache=False).logits
+        torch.autograd.grad((logits[..., 1] - logits[..., 2]).sum(), start)
+
+    return run
 
 
 def _bare_model(network: Any) -> Model:
@@ -198,11 +220,11 @@ def _bare_model(network: Any) -> Model:
     return model
 
 
-# --- induction, beside other programs -----------------------------------------------------------
+# --- other programs -----------------------------------------------------------------------------
 
 
 class Worker:
-    """A process that scores induction in one way, again and again.
+    """A process that scores heads in one way, again and again.
 
     seconds  by the clock, of all runs
     peak     bytes, the largest of all runs
@@ -235,26 +257,26 @@ class Worker:
         self.seconds += told[self.clock]
         self.peak = max(self.peak, told["peak"])
 
+    def spent(self) -> float:
+        """Seconds of all runs."""
+        return self.seconds
+
     def scores(self) -> Any:
-        """[layer, head], or None; the process ends."""
+        """As the way gives them, or None; the process ends."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self._answer()
 
 
 @contextmanager
-def workers(given: argparse.Namespace) -> Iterator[list[Worker]]:
-    """One of each way that can be run here."""
-    network, draw = decoder(), np.random.default_rng(0)
-    words = network.config.vocab_size
-    halves = np.stack([1 + draw.permutation(words - 1)[:HALF] for _ in range(given.examples)])
+def workers(
+    given: argparse.Namespace, network: Any, ids: Any, ways: Sequence[tuple[str, str]]
+) -> Iterator[list[Worker]]:
+    """One of each way, which is a Python and a name, on one network and these inputs."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         network.save_pretrained(folder / "model")
-        opening = np.zeros((given.examples, 1), np.int64)
-        np.save(folder / "ids.npy", np.concatenate([opening, halves, halves], 1))
-        ways = [(sys.executable, way) for way in (BARE, *OURS)]
-        ways += [(given.rivals, way) for way in THEIRS if given.rivals]
+        np.save(folder / "ids.npy", ids)
         running = [Worker(python, way, folder, given) for python, way in ways]
         try:
             yield running
@@ -266,8 +288,13 @@ def workers(given: argparse.Namespace) -> Iterator[list[Worker]]:
 
 def induction(given: argparse.Namespace) -> None:
     """Ours, bare passes, and other programs."""
-    tokens = given.examples * (2 * HALF + 1)
-    with workers(given) as running:
+    tokens, network, draw = given.examples * (2 * HALF + 1), decoder(), np.random.default_rng(0)
+    words = network.config.vocab_size
+    halves = np.stack([1 + draw.permutation(words - 1)[:HALF] for _ in range(given.examples)])
+    ids = np.concatenate([np.zeros((given.examples, 1), np.int64), halves, halves], 1)
+    ways = [(sys.executable, way) for way in (BARE, *OURS)]
+    ways += [(given.rivals, way) for way in THEIRS if given.rivals]
+    with workers(given, network, ids, ways) as running:
         limits = {BARE: 1.15} | (dict.fromkeys(THEIRS, FEWER) if given.rivals else {})
         timed = [
             Row(
@@ -275,7 +302,7 @@ def induction(given: argparse.Namespace) -> None:
                 one.run,
                 tokens,
                 limits if one.way == "headscope" else {},
-                clock=lambda one=one: one.seconds,
+                clock=one.spent,
             )
             for one in running
         ]

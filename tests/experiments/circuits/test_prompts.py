@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,46 @@ def test_made_prompts_come_in_couples_that_swap_their_answers(kind, tokenizer):
     said = [word for some in words_of for word in some]
     assert len(said) == len(set(said))  # no word is in two couples
     assert {len(some) for some in words_of} == {3 if kind == "induction" else 2}
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("kind", [kind for kind in M.MADE if kind != "greater-than"])
+def test_other_kinds_of_corrupted_prompts_are_as_long_and_answered_otherwise(kind, tokenizer):
+    made = M.made_prompts(kind, made_tokenizer(tokenizer), count=24)
+    assert set(made.others) == {M.ANOTHER, *[M.THREE] * (kind == "ioi")}
+    made.need_pairs()
+    every = {
+        one.text: one for one in M.made_prompts(kind, made_tokenizer(tokenizer), count=96).prompts
+    }
+    for prompt in made.prompts:
+        texts = dict(prompt.others)
+        other = every[texts[M.ANOTHER]]
+        assert other.answer != prompt.answer
+        assert (other.form, other.item) != (prompt.form, prompt.item) == (other.form, prompt.item)
+        if kind == "ioi":
+            a, b = prompt.item.split()
+            three = texts[M.THREE].split()
+            apart = [
+                (one, two)
+                for one, two in zip(prompt.text.split(), three, strict=True)
+                if one != two
+            ]
+            assert [one.strip(",.") in (a, b) for one, _ in apart] == [True] * 3
+            assert len({two.strip(",.") for _, two in apart} - {a, b}) == 3
+
+
+def test_a_kind_that_some_prompts_lack_is_left_out_and_a_longer_text_refused():
+    cuts = words()
+    one, two = (
+        P.Prompt("w5 w6", " w7", " w8", "w5 w9", "a"),
+        P.Prompt("w6 w6", " w7", " w8", "w6 w9", "b"),
+    )
+    own = replace(one, others=(("kind", "w9 w9"),))
+    assert not P.encode_prompts(cuts, [own, two]).others
+    assert list(P.encode_prompts(cuts, [own, own]).others) == ["kind"]
+    long = replace(one, others=(("kind", "w9 w9 w9"),))
+    with pytest.raises(InputError, match="'w9 w9 w9' as 3; wanted texts of the same length"):
+        P.encode_prompts(cuts, [long, long]).need_pairs()
 
 
 def tokens(cuts, text):

@@ -8,6 +8,7 @@ Words that the tokenizer splits are left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -20,10 +21,12 @@ from headscope.errors import InputError
 from headscope.experiments.circuits.prompts import (
     Prompt,
     PromptSet,
+    another_item,
     compared_tokens,
     encode_prompts,
     input_ids,
     single,
+    with_others,
 )
 
 NAMES = (
@@ -77,6 +80,8 @@ DOCSTRING = (
     'def {}(self, {}):\n    """A {} for a {}.\n\n'
     "    :param {}: the {}\n    :param {}: the {}\n    :param"
 )
+ANOTHER, THREE = "another item", "three names"  # other kinds of corrupted prompts
+POOL = 4  # times as many prompts, of which the other items are drawn
 ROUNDS = 4  # how often each couple is asked, in other words
 EVENTS = (
     "war siege reign trial voyage campaign dispute expedition famine plague "
@@ -116,13 +121,17 @@ def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -
     if count < 2:
         raise InputError(f"found {count} prompts; wanted at least 2: they come in couples")
     rng = generator(seed, "prompts", kind)
-    prompts = list(islice(MADE[kind](tokenizer, rng), count - count % 2))
+    pool = list(islice(MADE[kind](tokenizer, rng), POOL * count))
+    prompts = pool[: count - count % 2]
     if not prompts:
         raise InputError(
             f"the tokenizer keeps too few words of {kind!r} whole; wanted another set of "
             f"{', '.join(MADE)}, or prompts of your own"
         )
-    return encode_prompts(tokenizer, prompts, kind=kind)
+    draw = generator(seed, "other corrupted prompts", kind)
+    more = {ANOTHER: another_item(tokenizer, prompts, pool, draw)}
+    more |= {THREE: _three_names(tokenizer, prompts, draw)} if kind == "ioi" else {}
+    return encode_prompts(tokenizer, with_others(tokenizer, prompts, more), kind=kind)
 
 
 Rng = np.random.Generator
@@ -178,6 +187,17 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
             for s, to in ((first, second), (second, first))
         ]
         yield from _swapped(tokenizer, prompts, f"{a} {b}")
+
+
+def _three_names(tokenizer: Any, prompts: Sequence[Prompt], rng: Rng) -> list[str]:
+    """Each prompt of IOI with three other names in place of its three (Wang et al. 2023)."""
+    names = _kept(tokenizer, NAMES, "Then she gave it to")
+
+    def renamed(text: str, own: list[str]) -> str:
+        between = re.split(rf"\b(?:{'|'.join(own)})\b", text)
+        return "".join(map("".join, zip(between, [*_others(names, own, rng)[:3], ""], strict=True)))
+
+    return [renamed(prompt.text, prompt.item.split()) for prompt in prompts]
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:

@@ -78,6 +78,6 @@ def prompts_in(path: str | Path) -> list[Prompt]:
                 f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
                 "answer and a wrong one"
             )
-        text, answer, wrong, *more = cells
-        prompts.append(Prompt(text, f" {answer}", f" {wrong}", *more))
+        text, answer, wrong, corrupted, item, form = cells
+        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form))
     return prompts

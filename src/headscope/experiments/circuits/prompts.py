@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product, takewhile
 from typing import Any
 
@@ -26,6 +26,7 @@ class Prompt:
     corrupted  a text of as many tokens after which `wrong` fits better; "" where there is none
     item       prompts of one name are no independent items; "": this one is by itself
     form       prompts of one name are worded alike
+    others     other texts in place of `corrupted`, each with the name of its kind
     """
 
     text: str
@@ -34,6 +35,7 @@ class Prompt:
     corrupted: str = ""
     item: str = ""
     form: str = ""
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ class PromptSet:
     right, wrong      [prompt] ids of the tokens that would be right, and wrong
     items             [prompt] name of the independent item that each is of
     notes             what was left out, and which answers have several tokens
+    others            by kind [prompt] other corrupted inputs; of kinds that all prompts have
     """
 
     kind: str
@@ -54,6 +57,7 @@ class PromptSet:
     right: list[Ints]
     wrong: list[Ints]
     notes: tuple[str, ...] = ()
+    others: Mapping[str, list[Example]] = field(default_factory=dict)
 
     @property
     def items(self) -> list[str]:
@@ -72,7 +76,8 @@ class PromptSet:
             name: [own[at] for at in some] if (own := getattr(self, name)) else own
             for name in ("clean", "corrupted", "right", "wrong")
         }
-        return replace(self, prompts=tuple(self.prompts[at] for at in some), **cut)
+        others = {kind: [own[at] for at in some] for kind, own in self.others.items()}
+        return replace(self, prompts=tuple(self.prompts[at] for at in some), others=others, **cut)
 
     def need_pairs(self) -> None:
         """Raises InputError for prompts without a corrupted one of equal length."""
@@ -81,13 +86,59 @@ class PromptSet:
                 "some prompts have no corrupted text, whose heads patching needs; wanted a column "
                 "`corrupted` with texts of the same length"
             )
-        for prompt, one, other in zip(self.prompts, self.clean, self.corrupted, strict=True):
-            if len(one) != len(other):
-                raise InputError(
-                    f"{prompt.text!r} is read as {len(one)} tokens and its corrupted prompt "
-                    f"{prompt.corrupted!r} as {len(other)}; wanted texts of the same length, so "
-                    "that each position has its counterpart"
-                )
+        for prompt, one, *sides in zip(
+            self.prompts, self.clean, self.corrupted, *self.others.values(), strict=True
+        ):
+            texts = [prompt.corrupted, *map(dict(prompt.others).__getitem__, self.others)]
+            for text, other in zip(texts, sides, strict=True):
+                if len(one) != len(other):
+                    raise InputError(
+                        f"{prompt.text!r} is read as {len(one)} tokens and its corrupted prompt "
+                        f"{text!r} as {len(other)}; wanted texts of the same length, so that each "
+                        "position has its counterpart"
+                    )
+
+
+# --- other corrupted texts --------------------------------------------------------------------
+
+
+def another_item(
+    tokenizer: Any, prompts: Sequence[Prompt], pool: Sequence[Prompt], rng: np.random.Generator
+) -> list[str]:
+    """[prompt] a prompt of another item, worded alike and as long, with another answer.
+
+    pool     prompts to draw from
+    returns  "" where there is none
+    """
+    lengths = {one.text: len(input_ids(tokenizer, one.text)) for one in (*prompts, *pool)}
+    texts = []
+    for prompt in prompts:
+        alike = [
+            other.text
+            for other in pool
+            if other.item != prompt.item
+            and other.form == prompt.form
+            and lengths[other.text] == lengths[prompt.text]
+            and not {*each(other.answer)} & {*each(prompt.answer)}
+        ]
+        texts.append(str(rng.choice(alike)) if alike else "")
+    return texts
+
+
+def with_others(
+    tokenizer: Any, prompts: Sequence[Prompt], kinds: Mapping[str, Sequence[str]]
+) -> list[Prompt]:
+    """The prompts with other corrupted texts, of those kinds that all of them have, as long."""
+
+    def lengths(texts: Iterable[str]) -> list[int]:
+        return [len(input_ids(tokenizer, text)) for text in texts]
+
+    wanted = lengths(prompt.text for prompt in prompts)
+    whole = {one: texts for one, texts in kinds.items() if lengths(texts) == wanted}
+    return [
+        replace(prompt, others=tuple((one, texts[at]) for one, texts in whole.items()))
+        for at, prompt in enumerate(prompts)
+    ]
 
 
 # --- as the model reads them ------------------------------------------------------------------
@@ -107,11 +158,15 @@ def encode_prompts(
     if not prompts:
         raise CorpusError("found no prompts; wanted at least one")
     clean, corrupted, right, wrong, several = [], [], [], [], 0
+    others = {kind: list[Example]() for kind, _ in prompts[0].others}
     for at, prompt in enumerate(prompts):
         tokens = compared_tokens(tokenizer, prompt.text, prompt)
         clean.append(_example(tokenizer, prompt.text, at, prompt, tokens.shared))
         if prompt.corrupted:
             corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt, tokens.shared))
+        for other, text in prompt.others:
+            if other in others:
+                others[other].append(_example(tokenizer, text, at, prompt, tokens.shared))
         right.append(np.array(tokens.right, np.int64))
         wrong.append(np.array(tokens.wrong, np.int64))
         several += tokens.several
@@ -120,7 +175,8 @@ def encode_prompts(
         which = "the first that tells right from wrong was compared"
         notes = [*notes, f"{several} {have} several tokens: {which}"]
     whole = corrupted if len(corrupted) == len(clean) else []
-    return PromptSet(kind, tuple(prompts), clean, whole, right, wrong, tuple(notes))
+    others = {one: every for one, every in others.items() if len(every) == len(clean)}
+    return PromptSet(kind, tuple(prompts), clean, whole, right, wrong, tuple(notes), others)
 
 
 @dataclass(frozen=True)
@@ -146,7 +202,7 @@ def compared_tokens(tokenizer: Any, text: str, prompt: Prompt) -> ComparedTokens
             wrong answer, or one answer ends before it
     """
     right, wrong = (
-        {one: answer_tokens(tokenizer, text, one) for one in _each(answers)}
+        {one: answer_tokens(tokenizer, text, one) for one in each(answers)}
         for answers in (prompt.answer, prompt.wrong)
     )
     if not (right and wrong):
@@ -168,7 +224,8 @@ def compared_tokens(tokenizer: Any, text: str, prompt: Prompt) -> ComparedTokens
     return ComparedTokens(tuple(every[0][:shared]), first, second, several)
 
 
-def _each(answers: str | Sequence[str]) -> Sequence[str]:
+def each(answers: str | Sequence[str]) -> Sequence[str]:
+    """The answers, where there may be one or several."""
     return (answers,) if isinstance(answers, str) else answers
 
 

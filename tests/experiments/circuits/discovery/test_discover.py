@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def test_the_interval_of_an_inclusion_covers_that_of_samples_of_very_many_items(
             means * rng.gamma(4, 1 / 4, (items, 5)),
             [f"item {at}" for at in range(items)],
         )
-        share = inclusion(names, [""] * items, scores, size=2, many=many, seed=seed)
+        share = inclusion(names, [""] * items, scores[None], size=2, many=many, seed=seed)
         one = included(share, many=many, items=items)
         held.append((one.low <= wanted) & (wanted <= one.high))
     assert 0.9 <= np.mean(held) <= 0.995
@@ -149,11 +150,39 @@ def test_a_node_that_one_wording_needs_and_another_does_not_is_unsure():
     forms, gains = ["one", "two"] * 20, np.array([2.0, -0.2] * 20)
     scores = np.stack([1 + gains, np.ones(40), np.zeros(40)], 1)  # [item, node]
     how = {"size": 1, "many": 10, "seed": 0}
-    alike = inclusion(items, [""] * 40, scores, **how)
-    apart = inclusion(items, forms, scores, **how)
+    alike = inclusion(items, [""] * 40, scores[None], **how)
+    apart = inclusion(items, forms, scores[None], **how)
     assert alike[0] > 0.97
     assert apart[0] == pytest.approx(0.75, abs=0.06)  # both drawn wordings are the second: 1 in 4
     assert apart.sum() == pytest.approx(1)
+
+
+def test_a_node_that_one_kind_of_corrupted_prompts_needs_and_another_does_not_is_unsure():
+    items, rng = [f"item {at}" for at in range(40)], np.random.default_rng(0)
+    kinds = np.array([[1, 0.2, 0], [0.2, 9, 0]])[:, None]  # [kind, item, node], in other units
+    scores = kinds * rng.uniform(0.9, 1.1, (2, 40, 1))
+    share = inclusion(items, [""] * 40, scores, size=1, many=10, seed=0)
+    assert share[:2] == pytest.approx(0.5, abs=0.3)  # one drawn twice, or both and little apart
+    assert (share[:2] > 0.2).all()
+    assert share.sum() == pytest.approx(1)
+
+
+def test_a_second_kind_like_the_first_changes_nothing_and_another_is_told_apart():
+    one, more = planted("llama", 0), []
+    prompts = induction_prompts(one.model, couples=8, seed=0)
+    for own in prompts:
+        more.append(replace(own, others=(("as before", own.corrupted), ("nothing", own.text))))
+    seen, plain = find_circuit(one.model, more), find_circuit(one.model, prompts)
+    assert list(seen["corruption"].values) == ["corrupted", "as before", "nothing"]
+    first, again, empty = seen["included_in_kind"].values
+    np.testing.assert_array_equal(first, again)
+    assert first[heads_of(one)].all()
+    assert not np.array_equal(first, empty)
+    np.testing.assert_array_equal(seen["score"], plain["score"])
+    scores = np.random.default_rng(0).gamma(1, 1, (24, 5))
+    names, how = [f"item {at}" for at in range(24)], {"size": 2, "many": 8, "seed": 0}
+    shares = [inclusion(names, [""] * 24, np.stack([scores] * kinds), **how) for kinds in (1, 3)]
+    np.testing.assert_array_equal(*shares)
 
 
 def test_items_choose_or_try_and_never_both():

@@ -10,6 +10,7 @@ from experiments.circuits.decoders import ADDING, network, pairs, words
 from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
 from headscope.experiments.circuits.discovery.edge_attribution import (
+    before_norm,
     edge_attribution,
     reader_keys,
     real_edges,
@@ -25,10 +26,9 @@ from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from reference.circuit_discovery import ByEdges
 
-NORMED = ("Gemma2", "Gemma3")  # attention passes a norm, which is frozen
 BESIDE = ("GPT-NeoX", "Cohere")  # attention and feed-forward layer read the same stream
 UNKNOWN = "OLMo 2"  # one norm over the queries of all heads
-WHOLE = [name for name in ADDING if name not in (*NORMED, UNKNOWN)]
+WHOLE = [name for name in ADDING if name != UNKNOWN]
 KEYS = {"GPT-2": "attn.c_attn", "Llama": "self_attn.k_proj"}
 
 
@@ -59,10 +59,21 @@ def test_what_nodes_add_is_all_that_moves_the_stream(name):
         hook = last.register_forward_hook(lambda _m, _a, out: streams.append(first_of(out)))
         (pair,) = paired.of([1]).pairs()
         hook.remove()
-        sides = [written(paired, gave) for gave in (pair.clean_gave, pair.corrupted_gave)]
+        clean, other = (added(paired, gave) for gave in (pair.clean_gave, pair.corrupted_gave))
     moved = streams[-2] - streams[-1]  # the first is of what both begin with
-    torch.testing.assert_close((sides[0] - sides[1]).sum(0), moved, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(clean - other, moved, atol=1e-6, rtol=1e-6)
     assert float(moved.abs().max()) > 0.1
+
+
+def added(paired, gave) -> torch.Tensor:
+    """What all nodes add together, with the norms that attention passes."""
+    every = written(paired, gave)
+    for layer, part in enumerate(paired.passes.parts):
+        if part.post_norm is not None:
+            heads = every[paired.nodes.heads_of(layer)]
+            whole = part.post_norm.forward(before_norm(paired, layer, heads))
+            heads[:] = whole / len(heads)
+    return every.sum(0)
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if name not in BESIDE])

@@ -48,8 +48,9 @@ def find_circuit(
     returns  a Dataset over `node`: "input", heads "a0.h3" and feed-forward layers "m0", counted
              from 0. score[node] what share of the logit difference between clean and corrupted
              prompts it moves; included[node] how often it is among as many first nodes of
-             resampled wordings and items; included_in_form[form, node] 1 where it is among as many
-             of one wording; member[node] 1 in the circuit; needed[node] what the circuit loses
+             resampled wordings, kinds of corrupted prompts and items; included_in_form[form, node]
+             and included_in_kind[corruption, node] 1 where it is among as many of one wording, or
+             of one kind; member[node] 1 in the circuit; needed[node] what the circuit loses
              without it. faithfulness[replacement, order, share] of the first nodes by score, or by
              its size; cpr and cmd[replacement], the areas below these curves and between them and
              1; circuit_faithfulness[replacement]; random_faithfulness[draw] of random sets of as

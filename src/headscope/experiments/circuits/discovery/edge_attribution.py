@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch import nn
 
 from headscope.core.accumulators import Bools, Float64
 from headscope.core.head_names import HeadNames
@@ -19,7 +20,6 @@ from headscope.experiments.circuits.discovery.node_attribution import SlopePass,
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.circuits.discovery.nodes import NodeOutputs
 from headscope.experiments.circuits.discovery.paired_passes import Pair, PairedPasses
-from headscope.experiments.circuits.readout import FrozenNorm
 from headscope.model.batch import to_float64
 
 
@@ -82,18 +82,51 @@ def _scores(paired: PairedPasses, pair: Pair, steps: int) -> torch.Tensor:
     nodes = paired.nodes
     with torch.no_grad():
         clean, other = (written(paired, own) for own in (pair.clean_gave, pair.corrupted_gave))
-    change = (clean - other) / steps  # [node, example, token, model]
-    scores = change.new_zeros(change.shape[1], len(nodes), readers_of(nodes))
+        change = ((clean - other) / steps).transpose(0, 1).contiguous()
+    del clean, other
+    scores = change.new_zeros(len(change), len(nodes), readers_of(nodes))
     for total, how in passes_along(paired, pair, steps):
+        assert how.gave is not None
+        moved = _through_norms(paired, change, how.gave).flatten(2)
         for senders, readers, slopes in _slopes(paired, total, how):
-            scores[:, :senders, readers] += torch.einsum("netd,retd->enr", change[:senders], slopes)
+            products = moved[:, :senders] @ slopes.flatten(2).mT  # [example, node, reader]
+            scores[:, :senders, readers] += products
     return scores
+
+
+def _through_norms(paired: PairedPasses, change: torch.Tensor, gave: NodeOutputs) -> torch.Tensor:
+    """[example, node, token, model] what a small change of each node does to the stream.
+
+    Where attention passes a norm before it is added, that of its heads goes through the norm's
+    slope at what attention gives in this pass.
+    """
+    moved = change
+    for layer, part in enumerate(paired.passes.parts):
+        if part.post_norm is None:
+            continue
+        moved = change.clone() if moved is change else moved
+        heads = paired.nodes.heads_of(layer)
+        whole = before_norm(paired, layer, written_by_heads(paired, layer, gave.heads[layer]))
+        moved[:, heads] = _slope_times(part.post_norm, whole[:, None], change[:, heads])
+    return moved
+
+
+def _slope_times(norm: nn.Module, at: torch.Tensor, changes: torch.Tensor) -> torch.Tensor:
+    """What a norm makes of small changes, of their shape, by its slope at some vectors.
+
+    The slope of a slope that goes back, as torch's own way forward warns that it is deprecated.
+    """
+    at = at.detach().expand(changes.shape).requires_grad_()
+    back = torch.zeros_like(at).requires_grad_()
+    with torch.enable_grad():
+        (slope,) = torch.autograd.grad(norm.forward(at), at, back, create_graph=True)
+    return torch.autograd.grad(slope, back, changes)[0]
 
 
 def _slopes(
     paired: PairedPasses, total: torch.Tensor, how: SlopePass
 ) -> Iterator[tuple[int, slice, torch.Tensor]]:
-    """Yields how many nodes stand before some readers, which these are, and [reader, row, token,
+    """Yields how many nodes stand before some readers, which these are, and [row, reader, token,
     model] the slopes of `total` with respect to what each of them alone reads.
 
     total  of a pass along the way; its graph is used up
@@ -114,19 +147,19 @@ def _slopes(
             _of_heads(how, layer, columns[layer][via], source, next(every))
             for via, source in sources
         ]
-        yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads)
+        yield paired.nodes.head(layer, 0), attention, torch.cat(of_heads, 1)
         if (fed := gave[layer]) is not None:
             slope = next(every)
             if layer not in how.fed:  # it reads what its heads read
                 (slope,) = torch.autograd.grad(fed, how.streams[layer], slope, retain_graph=True)
-            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[None]
-    yield len(paired.nodes), slice(-1, None), next(every)[None]
+            yield senders_of_fed(paired, layer), slice(place, place + 1), slope[:, None]
+    yield len(paired.nodes), slice(-1, None), next(every)[:, None]
 
 
 def _of_heads(
     how: SlopePass, layer: int, at: HeadColumns, source: torch.Tensor, slope: torch.Tensor
 ) -> torch.Tensor:
-    """[head, row, token, model] slopes with respect to the stream through one of q, k, v.
+    """[row, head, token, model] slopes with respect to the stream through one of q, k, v.
 
     source  [row, head, token, dim] these, one for heads that share keys
     slope   [row, head, token, dim] with respect to those of each head
@@ -136,17 +169,19 @@ def _of_heads(
     for place in range(shared):
         cotangent, output = slope[:, place::shared], how.outputs[at.module]
         (own,) = torch.autograd.grad(source, output, cotangent, retain_graph=True)
-        rows.append(torch.einsum("rtkd,mkd->krtm", own[..., at.columns], weight))
-    through = torch.stack(rows, 1).flatten(0, 1)  # [head, row, token, model]
+        rows.append(torch.einsum("rtkd,mkd->rktm", own[..., at.columns], weight))
+    through = torch.stack(rows, 2).flatten(1, 2)  # [row, head, token, model]
     if at.norm is None:
         return through
-    stream = how.streams[layer].detach().expand(through.shape).requires_grad_()
+    stream = how.streams[layer].detach()[:, None].expand(through.shape).requires_grad_()
     with torch.enable_grad():
         return torch.autograd.grad(at.norm(stream), stream, through)[0]
 
 
 def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
-    """[node, example, token, model] what each node adds to the stream."""
+    """[node, example, token, model] what each node adds to the stream; heads, before the norm that
+    attention passes, where it passes one.
+    """
     made = [gave.stream[None]]
     for layer, (mixed, fed) in enumerate(zip(gave.heads, gave.feed_forward, strict=True)):
         heads = written_by_heads(paired, layer, mixed)
@@ -155,19 +190,14 @@ def written(paired: PairedPasses, gave: NodeOutputs) -> torch.Tensor:
 
 
 def written_by_heads(paired: PairedPasses, layer: int, mixed: torch.Tensor) -> torch.Tensor:
-    """[head, row, token, model] what the heads of a layer add, given their mixtures.
-
-    Where attention passes a norm before it is added, each head has its part of what that gives.
-    """
-    passes = paired.passes
-    projection = passes.sites[layer].output_projection
+    """[head, row, token, model] what W_O makes of the mixtures of each head of a layer."""
+    projection = paired.passes.sites[layer].output_projection
     assert projection is not None
-    heads = torch.einsum("rthd,hdm->hrtm", mixed, projection.weight.to(mixed))
-    post_norm = passes.parts[layer].post_norm
-    if post_norm is None:
-        return heads
-    whole = heads.sum(0) + (0 if projection.bias is None else projection.bias)
-    flat = whole.flatten(0, 1)
-    norm = FrozenNorm.of(post_norm, flat, post_norm.forward(flat))
-    assert norm is not None
-    return norm.gain.view(whole.shape) * (heads - norm.centred * heads.mean(-1, keepdim=True))
+    return torch.einsum("rthd,hdm->hrtm", mixed, projection.weight.to(mixed))
+
+
+def before_norm(paired: PairedPasses, layer: int, heads: torch.Tensor) -> torch.Tensor:
+    """[row, token, model] what attention gives, before a norm, of what its heads give."""
+    projection = paired.passes.sites[layer].output_projection
+    assert projection is not None
+    return heads.sum(0) + (0 if projection.bias is None else projection.bias)

@@ -2,8 +2,9 @@
 
 Along an edge that is cut, the reader is given what the node adds in the corrupted prompt; other
 readers still get what it adds now. So each head has a stream of its own for its queries, its keys
-and its values. Where heads share keys, the network runs once for each head of a group, and each
-takes the keys and values that were made for it.
+and its values. Where attention passes a norm before it is added (Gemma 2 and 3), each reader gets
+the norm of what heads give to it. Where heads share keys, the network runs once for each head of a
+group, and each takes the keys and values that were made for it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import nn
 from headscope.core.accumulators import Bools, Float64
 from headscope.errors import ModelError
 from headscope.experiments.circuits.discovery.edge_attribution import (
+    before_norm,
     places_of_readers,
     senders_of_fed,
     written,
@@ -67,8 +69,9 @@ class EdgePass(NodePass):
     """A pass of several copies of a batch, in each of which some edges are cut.
 
     shared  heads that share keys
-    other   [node, example, token, model] what nodes add in the corrupted prompt
+    other   [node, example, token, model] what nodes give in the corrupted prompt, as `written`
     cut     [copy, node, reader] 1 where an edge is cut
+    whole   by layer whose attention passes a norm: [row, token, model] what it gives before
     """
 
     paired: PairedPasses
@@ -78,6 +81,7 @@ class EdgePass(NodePass):
     changes: torch.Tensor = field(init=False)
     known: int = field(default=0, init=False)
     layer_stream: torch.Tensor = field(init=False)
+    whole: dict[int, torch.Tensor] = field(default_factory=dict, init=False)
 
     def stream(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """As it is; before the first layer it is a node."""
@@ -118,8 +122,11 @@ class EdgePass(NodePass):
 
     def heads(self, layer: int, own: torch.Tensor) -> torch.Tensor:
         """As they are."""
-        self._add(written_by_heads(self.paired, layer, own))
-        if self.paired.passes.parts[layer].feed_forward is None:
+        heads, part = written_by_heads(self.paired, layer, own), self.paired.passes.parts[layer]
+        self._add(heads)
+        if part.post_norm is not None:
+            self.whole[layer] = before_norm(self.paired, layer, heads[:, : self.base(len(own))])
+        if part.feed_forward is None:
             self.known += 1  # it adds nothing, in the corrupted prompt neither
         return own
 
@@ -152,7 +159,19 @@ class EdgePass(NodePass):
         size = changes.shape[2:]
         by_copy = changes.view(senders, len(self.cut), -1, *size)  # [node, copy, example, …]
         cut = self.cut[:, :senders, readers]
-        return torch.einsum("cnr,ncetd->rcetd", cut, by_copy).flatten(1, 2)
+
+        def moved(some: slice | list[int]) -> torch.Tensor:
+            change = torch.einsum("cnr,ncetd->rcetd", cut[:, some], by_copy[some])
+            return change.flatten(1, 2)
+
+        heads = {layer: self.paired.nodes.heads_of(layer) for layer in self.whole}
+        normed = {at for own in heads.values() for at in range(own.start, own.stop)}
+        more = moved([at for at in range(senders) if at not in normed] if normed else slice(None))
+        for layer, whole in self.whole.items():
+            norm = self.paired.passes.parts[layer].post_norm
+            assert norm is not None
+            more = more + norm.forward(whole + moved(heads[layer])) - norm.forward(whole)
+        return more
 
     def _more(self, reader: slice, senders: int) -> torch.Tensor:
         """[row, token, model] what is added for one reader, in all rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Discovery:
     prompts   all of them
     seed      of what is drawn
     scores    [prompt, node] logits
+    others    the same by other kinds of corrupted prompts
     clean     [prompt] the logit difference of the network as it is
     gap       [prompt] that less the same of the corrupted prompt
     choosing  [prompt] whether it chose
@@ -73,6 +74,7 @@ class Discovery:
     prompts: PromptSet
     seed: int
     scores: Float64
+    others: dict[str, Float64]
     clean: Float64
     gap: Float64
     choosing: Bools
@@ -123,6 +125,11 @@ def discovered(
         answers = answers_of_sets(trying, np.concatenate([random, parts, *out]), other)
         of_edges = _edges(every, trying, chose, steps=steps) if edges else None
         width, beside = int(next(every.pairs()).clean_gave.stream.shape[-1]), every.beside
+    others = {}
+    for kind, corrupted in prompts.others.items():
+        other_kind = replace(prompts, corrupted=corrupted)
+        with paired_passes(language, other_kind, batch_tokens=batch_tokens) as paired:
+            others[kind] = node_attribution(paired, steps=steps)
     cuts = np.cumsum([len(random), len(parts)])
     drawn, without, halves = np.split(answers, cuts, 1)
     return Discovery(
@@ -130,6 +137,7 @@ def discovered(
         prompts,
         seed,
         scores,
+        others,
         seen[:, 1],
         seen[:, 1] - seen[:, 0],
         chose,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -43,7 +43,19 @@ class HeadColumns:
         used = used_matrix(self.module)
         assert used is not None
         weight, bias = used
-        return weight.detach()[:, self.columns], None if bias is None else bias[self.columns]
+        own = weight.detach()
+        if self.side_by_side is None:
+            rows = own[:, self.columns]
+        else:
+            rows = own[:, self.side_by_side].view(-1, *self.columns.shape)
+        return rows, None if bias is None else bias[self.columns]
+
+    @cached_property
+    def side_by_side(self) -> slice | None:
+        """The columns of all heads, where these lie side by side: then their matrix is no copy."""
+        every = self.columns.flatten().tolist()
+        there = every == list(range(every[0], every[0] + len(every)))
+        return slice(every[0], every[-1] + 1) if there else None
 
 
 @dataclass(frozen=True)

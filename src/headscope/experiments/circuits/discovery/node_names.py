@@ -31,6 +31,10 @@ class Nodes:
         """The place of a head; layer and head from 0."""
         return 1 + layer * (self.heads + 1) + head
 
+    def heads_of(self, layer: int) -> slice:
+        """The places of the heads of a layer."""
+        return slice(self.head(layer, 0), self.head(layer, self.heads))
+
     def feed_forward(self, layer: int) -> int:
         """The place of a feed-forward layer."""
         return self.head(layer, self.heads)

@@ -34,6 +34,7 @@ from headscope.experiments.circuits.over_items import (
 )
 
 RESAMPLES = 1000
+USUAL = "corrupted"  # the kind that the circuit is found with
 FROM = "share of the difference between the whole network and none of it"
 # variable → its dimensions, what it is, whose it is; in shares of 1, but for `gap`
 VARIABLES = {
@@ -44,10 +45,16 @@ VARIABLES = {
     ),
     "included": (
         "node",
-        "how often the node is among as many first ones, wordings and items resampled",
+        "how often the node is among as many first ones, wordings, kinds of corrupted prompts and "
+        "items resampled",
         OURS,
     ),
     "included_in_form": ("form node", "1 for as many first nodes of one wording", OURS),
+    "included_in_kind": (
+        "corruption node",
+        "1 for as many first nodes of one kind of corrupted prompts",
+        OURS,
+    ),
     "member": ("node", "1 for nodes of the circuit", OURS),
     "needed": ("node", "what the circuit loses without it", WANG),
     "faithfulness": (
@@ -95,6 +102,7 @@ def discovery_result(circuit: Discovery, names: HeadNames, *, replicates: int) -
         "order": ORDERS,
         "share": SHARES,
         "form": list(dict.fromkeys(circuit.prompts.forms)),
+        "corruption": [USUAL, *circuit.others],
     }
     if circuit.edges is not None:
         coords["reader"] = reader_keys(circuit.nodes, names)
@@ -119,11 +127,13 @@ def _of_nodes(circuit: Discovery, replicates: int) -> dict[str, Any]:
     of_members = share(circuit.circuit[:, :1] - circuit.without, gap)
     needed[:, circuit.member] = [of_members.value, of_members.low, of_members.high]
     without, network = np.moveaxis(circuit.halves, 1, 0)
-    items = circuit.prompts.items
+    items, size = circuit.prompts.items, int(circuit.member.sum())
+    kinds = [circuit.scores, *circuit.others.values()]
     return {
         "score": share_over(items, circuit.scores, circuit.gap, replicates=replicates),
         "included": _included(circuit),
         "included_in_form": _of_forms(circuit),
+        "included_in_kind": _first(np.stack([own.sum(0) for own in kinds]), size),
         "member": circuit.member.astype(float),
         "needed": Estimate(*needed),
         "faithfulness": _estimate(circuit, curves),
@@ -171,7 +181,8 @@ def _included(circuit: Discovery) -> Estimate:
     prompts, size = circuit.prompts, int(circuit.member.sum())
     many, items = len({*np.array(prompts.items)[circuit.choosing]}), len(set(prompts.items))
     how = {"size": size, "many": many, "seed": circuit.seed}
-    share = inclusion(prompts.items, prompts.forms, circuit.scores, **how)
+    scores = [circuit.scores, *circuit.others.values()]
+    share = inclusion(prompts.items, prompts.forms, np.stack(scores), **how)
     few = items < FEWEST_ITEMS
     return without_interval(share) if few else included(share, many=many, items=items)
 
@@ -185,22 +196,29 @@ def inclusion(
     many: int,
     seed: int,
 ) -> Float64:
-    """[node] how often each node is among the first, over resampled wordings and items of these.
+    """[node] how often each node is among the first, where wordings, kinds of corrupted prompts and
+    items are drawn again.
 
     items, forms  [prompt] of which item and of which wording it is
-    scores        [prompt, node]
+    scores        [kind, prompt, node]; with several kinds, each in shares of its largest node
     size, many    first nodes; items of a sample
     """
     prompts = list(zip(items, forms, strict=True))
-    units, kinds = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
-    of_units = np.zeros((len(units), scores.shape[1]))
-    np.add.at(of_units, [units.index(one) for one in prompts], scores)
-    kind, counts = [kinds.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
+    units, named = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
+    of_units = np.zeros((len(units), *scores.shape[::2]))  # [unit, kind, node]
+    np.add.at(of_units, [units.index(one) for one in prompts], scores.swapaxes(0, 1))
+    form, counts = [named.index(form) for _, form in units], np.zeros((RESAMPLES, len(units)))
     rng = generator(seed, "resampled prompts")
     for row in counts:
-        worth = np.bincount(rng.choice(len(kinds), len(kinds)), minlength=len(kinds))[kind]
+        worth = np.bincount(rng.choice(len(named), len(named)), minlength=len(named))[form]
         np.add.at(row, rng.choice(len(units), many, p=worth / worth.sum()), 1)
-    return np.asarray(_first(counts @ of_units, size).mean(0))
+    many_kinds = len(scores)
+    if many_kinds > 1:
+        largest = np.abs(of_units.sum(0)).max(-1, keepdims=True)
+        of_units /= np.where(largest > 0, largest, 1)
+    kinds = rng.multinomial(many_kinds, np.full(many_kinds, 1 / many_kinds), RESAMPLES)
+    drawn = np.einsum("dk,du,ukn->dn", kinds, counts, of_units, optimize=True)
+    return np.asarray(_first(drawn, size).mean(0))
 
 
 def included(share: Float64, *, many: int, items: int) -> Estimate:

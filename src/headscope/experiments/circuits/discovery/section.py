@@ -103,14 +103,19 @@ def _members_findings(run: Reading) -> list[str]:
     said = [f"The circuit loses most without {listed(most)}."] if most else []
     if unsure:
         many = "one" if len(unsure) == 1 else f"{len(unsure)}"
-        forms = data.sizes.get("form", 1)
-        over = f"{forms} wordings and their items" if forms > 1 else "items"
         said.append(
             f"Of its nodes {many} would not be chosen again in {100 * (1 - SURE):.0f} % of samples "
-            f"or more, {over} drawn anew: "
+            f"or more, {drawn_again(run)} drawn anew: "
             f"{listed(unsure[:NAMED])}{', …' * (len(unsure) > NAMED)}."
         )
     return said
+
+
+def drawn_again(run: Reading) -> str:
+    """`4 wordings, 3 kinds of corrupted prompts and items`, or those of which there are several."""
+    sizes = {"wordings": "form", "kinds of corrupted prompts": "corruption"}
+    many = {words: run.data.sizes.get(dim, 1) for words, dim in sizes.items()}
+    return listed([*(f"{count} {words}" for words, count in many.items() if count > 1), "items"])
 
 
 def _complete_finding(run: Reading) -> list[str]:
@@ -128,29 +133,37 @@ def members_table(run: Reading) -> Table | None:
     if not told_apart(run):
         return None
     names = Nodes(*shape(run.tree)).printed(run.names)
-    places, forms = members(run), run.data.sizes.get("form", 1)
-    in_form = run.data["included_in_form"].sum("form").values if forms > 1 else places
+    places, data = members(run), run.data
+    several = {  # a column: dimension, variable
+        name: (data.sizes[dim], data[f"included_in_{short}"].sum(dim).values)
+        for name, dim, short in (("Wordings", "form", "form"), ("Kinds", "corruption", "kind"))
+        if data.sizes.get(dim, 1) > 1
+    }
     rows = [
         [
             names[one],
             share(*at(run("score"), one)),
             share(*at(run("needed"), one)),
             share(*at(run("included"), one)),
-            *([f"{int(in_form[one])} of {forms}"] if forms > 1 else []),
+            *(f"{int(among[one])} of {many}" for many, among in several.values()),
         ]
         for one in places[:LISTED]
     ]
     columns = ["Node", Column("Score", "%", "score_of_node"), Column("Needed", "%", "needed")]
-    columns += [Column("Chosen again", "%", "included"), *["Wordings"] * (forms > 1)]
+    columns += [Column("Chosen again", "%", "included"), *several]
     left = len(places) - len(rows)
-    drawn = "wordings and items" if forms > 1 else "items"
-    alone = "; wordings: of how many, each alone, it is among as many first nodes" * (forms > 1)
+    alone = (
+        f"; {' and '.join(several).lower()}: of how many, each alone, it is among as many first "
+        "nodes"
+        if several
+        else ""
+    )
     more = f" {left} more stand in the results." if left > 0 else ""
     caption = (
         "The nodes of the circuit, beside the input. Scores are shares of the logit difference, by "
         f"integrated gradients, over {int(run.data.attrs['n'])} items; needed: what the circuit "
         f"loses without the node, over {int(run.data.attrs['tried'])} items that did not choose; "
-        f"chosen again: where {drawn} are drawn anew{alone}; 95 % intervals.{more}"
+        f"chosen again: where {drawn_again(run)} are drawn anew{alone}; 95 % intervals.{more}"
     )
     return rows_table("Nodes of the circuit", columns, rows, caption)
 
@@ -201,7 +214,8 @@ TERMS = {
     "needed": Term("needed", "What the circuit loses without the node (minimality).", WANG),
     "included": Term(
         "chosen again",
-        "How often a node is among as many first ones where other wordings and items are drawn.",
+        "How often a node is among as many first ones where other wordings, kinds of corrupted "
+        "prompts and items are drawn.",
         OURS,
     ),
     "incomplete": Term(
