@@ -4,6 +4,7 @@ import fcntl
 import gc
 import os
 import shutil
+import signal
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
@@ -32,8 +33,13 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_configure():
-    """No garbage comes of importing and collecting: looking for some took a third of that time."""
+    """No garbage comes of importing and collecting: looking for some took a third of that time.
+
+    What runs behind a shell's & ignores Ctrl-C, and so would all that tests start.
+    """
     gc.disable()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session):
