@@ -58,7 +58,7 @@ def test_what_has_no_head_or_sees_what_comes_is_refused(headscope, desk):
         (("masked",), "masked language model"),
         (("decoder", "--length", "50"), "give a smaller --length"),
         (("decoder", "--length", "12", "--haystack", "20", "--text", "short.txt"), "the text has"),
-        (("decoder", "--sequences", "3"), "wanted 10 or more"),
+        (("decoder", "--sequences", "3"), "3 is not in the range x>=10"),
         (("decoder", "--views", "2"), "found --views; wanted --prompts"),
         (("decoder", "--length", "12", "--control", "masked"), "masked"),
     ):

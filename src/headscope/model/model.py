@@ -102,7 +102,7 @@ class Model:
         """The longest input, in tokens, special ones included."""
         return self.positions.tokens
 
-    @cached_property
+    @property
     def positions(self) -> Limit:
         """`limit`, and what sets it."""
         config = {name: getattr(self.network.config, name, None) for name in FIELDS}
