@@ -128,7 +128,10 @@ BEST_HEADS = Multiple(
 COUNTERPARTS = Multiple(
     "counterparts",
     "Heads that do the same",
-    (Series((), "alike", "blue", "o"), Series((), "paired, not shown to be alike", "grey", "o")),
+    (
+        Series((), "alike", "blue", "o"),
+        Series((), "paired, not shown to be alike", "grey", "o", dashed=True),
+    ),
     "Training from another seed puts the heads of a layer in another order. Here the heads of two "
     "models are paired by where they attend. If both learn the same things at the same depth, blue "
     "lies along the diagonal.",
