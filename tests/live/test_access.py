@@ -21,11 +21,12 @@ from conftest import run_of
 from headscope.errors import HeadscopeError, InputError
 from headscope.live import server as module
 from headscope.live.access import NOBODY, Guard
-from headscope.live.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
+from headscope.live.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, live_app
 from headscope.live.live_page import LivePage
 from headscope.live.run_pages import RunPages
 from headscope.live.server import LiveServer, bound
 from headscope.live.waiting import WaitingLine
+from headscope.run.manifest_file import is_run
 from headscope.run.store import RunFolder
 from live.conftest import LOADING, TOKEN, serving
 

@@ -9,8 +9,9 @@ from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.comparison.compare import CompareRequest, compare, is_run
+from headscope.experiments.comparison.compare import CompareRequest, compare
 from headscope.run.execution import Threads
+from headscope.run.manifest_file import is_run
 from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 
 if TYPE_CHECKING:

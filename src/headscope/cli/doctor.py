@@ -37,9 +37,11 @@ def doctor_command(options: _DoctorOptions) -> None:
     headscope doctor demo --text wiki.txt
     headscope doctor atlas-demo
     """
-    from headscope.run.folder_check import BAD, check_folder, is_run
+    from headscope.run.folder_check import BAD, check_folder
+    from headscope.run.manifest_file import holds_run
 
-    checked = list(check_folder(options.model)) if is_run(options.model) else _installation(options)
+    run = holds_run(options.model)
+    checked = list(check_folder(options.model)) if run else _installation(options)
     lines = (f"{verdict:>4}  {what:<22}{finding}" for verdict, what, finding in checked)
     findings = [dict(zip(COLUMNS, line, strict=True)) for line in checked]
     tell(lines, findings if options.as_json else None, ensure_ascii=False, indent=2)

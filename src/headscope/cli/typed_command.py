@@ -148,7 +148,7 @@ def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, P
     last = {
         name: Path(value).absolute().name
         for name, value in values.items()
-        if isinstance(value, str | Path)
+        if isinstance(value, str)
     }
     places = {
         each.name: Path(how.usual.format_map(last))

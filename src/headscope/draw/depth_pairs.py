@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from headscope.claims.caption_words import clipped
-from headscope.core.accumulators import Bools, Float64
+from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.draw.marks import faint_grid
 from headscope.draw.style import color
 
@@ -17,17 +17,27 @@ LONGEST = 30  # characters of a model's name
 SURE, OTHER = "blue", "grey"
 
 
-def draw_depth_pairs(axes: Axes, depths: Float64, alike: Bools, models: tuple[str, str]) -> None:
+def draw_depth_pairs(
+    axes: Axes,
+    places: Ints | Float64,
+    layers: tuple[int, int],
+    alike: Bools,
+    models: tuple[str, str],
+) -> None:
     """One circle for all pairs of heads of the same two depths; its area is how many they are.
 
-    depths  [pair, model] from 0, the first layer, to 1, the last
+    Depth goes from 0, the first layer, to 1, the last.
+
+    places  [pair, model] of the layers, from 0
+    layers  [model] how many each has
     alike   [pair] whether both surely do the same: blue and filled; others are grey circles
     models  their names
     """
+    depths = places / np.maximum(np.array(layers) - 1, 1)
     axes.plot([0, 1], [0, 1], color=color("rule"), lw=0.8, zorder=1)
     for chosen, hue in ((~alike, OTHER), (alike, SURE)):
-        places, counts = np.unique(depths[chosen], axis=0, return_counts=True)
-        across, up = places.T
+        circles, counts = np.unique(depths[chosen], axis=0, return_counts=True)
+        across, up = circles.T
         axes.scatter(
             across,
             up,

@@ -24,7 +24,7 @@ from headscope.live.live_page import LivePage
 from headscope.live.requests import AbsentError, head_request, read_request, score_request
 from headscope.live.run_pages import RunPages
 from headscope.live.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
-from headscope.run.manifest_file import MANIFEST, RESULTS
+from headscope.run.manifest_file import is_run
 
 if TYPE_CHECKING:
     from headscope.live.live_model import LiveModel
@@ -198,12 +198,6 @@ NO_MODEL: dict[str, Any] = {
     "changes": False,
     "mask": None,
 }
-
-
-def is_run(name: str) -> bool:
-    """Whether a folder holds a run, and no model."""
-    there = [(Path(name) / file).is_file() for file in (MANIFEST, RESULTS, "config.json")]
-    return any(there[:2]) and not there[2]
 
 
 def live_app(

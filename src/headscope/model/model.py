@@ -136,8 +136,8 @@ class Model:
 
     def batch(self, examples: Sequence[Example], *, replicates: int = 0, **groups: Any) -> Batch:
         """Examples as a batch on the network's device; `groups` of documents as in `Batch.of`."""
-        groups |= {"replicates": replicates, "device": self.device, "limit": self.limit}
-        return Batch.of(examples, self.vocabulary, **groups)
+        place: dict[str, Any] = {"device": self.device, "limit": self.limit}
+        return Batch.of(examples, self.vocabulary, replicates=replicates, **groups, **place)
 
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Tokens as the vocabulary has them, without the sign for a space before them."""

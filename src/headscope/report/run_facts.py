@@ -135,9 +135,19 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
 
 def stopped_early(manifest: Manifest) -> str:
     """Where a run with --until stopped, and why; "" for a run without."""
+    return "".join(f"{goal}: {read}" for goal, read in _stopped(manifest))
+
+
+def stopped_note(manifest: Manifest) -> list[str]:
+    """The same as a sentence; none for a run without."""
+    return [f"With {goal} the run read {read}." for goal, read in _stopped(manifest)]
+
+
+def _stopped(manifest: Manifest) -> list[tuple[str, str]]:
+    """The goal of a run with --until, and what it read; nothing for a run without."""
     until = manifest_part(manifest, "until")
     if not until:
-        return ""
+        return []
     about = "about " * bool(until["estimated"])
     of_each = (
         f"{until[name]:,} of {about}{until[f'of_{name}']:,} {name}"
@@ -145,13 +155,7 @@ def stopped_early(manifest: Manifest) -> str:
     )
     share = until["tokens"] / max(until["of_tokens"], 1)
     read = f"{', '.join(of_each)} ({percent(share)}, in random order)"
-    return f"--until {until['asked']}: {read}; {renamed(until['why'])}"
-
-
-def stopped_note(manifest: Manifest) -> list[str]:
-    """The same as a sentence; none for a run without."""
-    early = stopped_early(manifest)
-    return [f"With {early.replace(':', ' the run read', 1)}."] if early else []
+    return [(f"--until {until['asked']}", f"{read}; {renamed(until['why'])}")]
 
 
 def _at_every_look(manifest: Manifest) -> str:

@@ -56,8 +56,12 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
 
 def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
     """Whether some batch is read without whole maps; False outside the attention registry."""
-    padded = padded_length(plan.longest, model.limit)
-    return padded > settings.whole_maps and not model.fallback
+    return _longest(model, plan) > settings.whole_maps and not model.fallback
+
+
+def _longest(model: Model, plan: Plan) -> int:
+    """Tokens of the longest batch."""
+    return padded_length(plan.longest, model.limit)
 
 
 def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
@@ -76,7 +80,7 @@ def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings
         raise InputError(
             f"{', '.join(refused)} need whole maps, which are made for inputs of up to "
             f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or give "
-            f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
+            f"--max-length {settings.whole_maps} or --whole-maps {_longest(model, plan)}"
         )
     return [name for name in names if name not in refused]
 

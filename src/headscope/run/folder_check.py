@@ -23,11 +23,6 @@ Line = tuple[str, str, str]  # verdict, what was looked at, what was found
 FOLDERS = ("tables", "figures")  # that a report fills
 
 
-def is_run(path: str | Path) -> bool:
-    """Whether a folder is a run folder, complete or not."""
-    return any((Path(path) / name).is_file() for name in (MANIFEST, RESULTS))
-
-
 def check_folder(path: str | Path) -> Iterator[Line]:
     """A line for each part of a run folder; nothing is written."""
     folder = RunFolder(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import RunFolderError
+from headscope.model.request import model_place
 
 RESULTS, MANIFEST = "atlas.nc", "manifest.json"
 
@@ -35,10 +36,26 @@ CHECKSUM = "checksum"  # in the manifest, of everything else in it
 
 def run_place(name: str | Path) -> Path:
     """The folder of a run; RunFolderError for one that holds none, before xarray is imported."""
-    folder = Path(name)
-    if not any((folder / file).exists() for file in (RESULTS, MANIFEST)):
+    if not holds_run(name):
         raise RunFolderError(no_run(name))
-    return folder
+    return Path(name)
+
+
+def holds_run(folder: str | Path) -> bool:
+    """Whether a folder holds a run, complete or not."""
+    return any((Path(folder) / file).is_file() for file in (RESULTS, MANIFEST))
+
+
+def is_run(what: object) -> bool:
+    """Whether something is a run, or the name of a folder that holds one, and no model."""
+    if not isinstance(what, str | Path):
+        return hasattr(what, "manifest")
+    return holds_run(what) and not (Path(what) / "config.json").is_file()
+
+
+def model_or_run(name: str) -> str:
+    """The name of a run folder, or of a model as `model_place` takes it."""
+    return name if is_run(name) else model_place(name)
 
 
 def no_run(name: str | Path) -> str:

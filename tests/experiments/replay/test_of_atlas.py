@@ -15,8 +15,9 @@ from experiments.replay.made import FEW, STOCK
 from headscope.claims.reading import run_findings
 from headscope.errors import InputError, ModelError
 from headscope.experiments.replay import choosing
-from headscope.experiments.replay.of_atlas import atlas_rules, model_or_run
+from headscope.experiments.replay.of_atlas import atlas_rules
 from headscope.experiments.replay.replay import replay
+from headscope.run.manifest_file import model_or_run
 from headscope.run.store import Run, open_run
 
 DEMO = {"limit": 4, **FEW, "execution": STOCK, "shares": (0.5,), "draws": 0}

@@ -19,7 +19,7 @@ import numpy as np
 from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.experiments.circuits.settings import check_size
+from headscope.experiments.circuits.settings import FEWEST, LEAST_LENGTH
 from headscope.model.model import Model
 
 
@@ -64,7 +64,11 @@ def repeats(
     raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
             that are longer than the model takes, or a vocabulary of fewer tokens
     """
-    check_size(sequences, length)
+    if sequences < FEWEST or length < LEAST_LENGTH:
+        raise InputError(
+            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
+            f"of {LEAST_LENGTH} or more"
+        )
     first, words = opening_token(model), plain_tokens(model)
     opening = 0 if first is None else 1
     if opening + 2 * length > model.limit:

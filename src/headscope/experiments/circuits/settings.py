@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headscope.core.options import flag, option
-from headscope.errors import InputError
 from headscope.run.execution import Intervals
 
 FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
@@ -20,15 +19,6 @@ PROMPTS = (  # the sets that are made
     "agreement",
 )
 LEAST_LENGTH = 4  # tokens that come twice
-
-
-def check_size(sequences: int, length: int) -> None:
-    """Raises InputError for too few sequences, or too short a half, to say anything."""
-    if sequences < FEWEST or length < LEAST_LENGTH:
-        raise InputError(
-            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
-            f"of {LEAST_LENGTH} or more"
-        )
 
 
 class CircuitSettings(Intervals):

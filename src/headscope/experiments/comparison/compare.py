@@ -21,7 +21,7 @@ from headscope.errors import InputError
 from headscope.model.request import PACKAGES, model_place, refuse_length
 from headscope.run.atlas import CorpusRequest, checked_corpus
 from headscope.run.execution import Execution, control_option, run_option
-from headscope.run.manifest_file import MANIFEST, RESULTS, run_place
+from headscope.run.manifest_file import is_run, model_or_run, run_place
 from headscope.run.settings import Settings, analyses_option
 from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 from headscope.tasks.task_request import (
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from headscope.tasks.task_data import TaskData
 
 OF_RUNS = ("base", "tuned", "also", "output")  # options that two finished runs take
-
-
-def model_or_run(name: str) -> str | Path:
-    """The folder of a finished run, or the name of a model; ModelError for one that can be none."""
-    folder = Path(name)
-    holds_run = any((folder / file).exists() for file in (MANIFEST, RESULTS))
-    return folder if holds_run and not (folder / "config.json").exists() else model_place(name)
 
 
 class CompareRequest(CorpusRequest, TaskSource, kw_only=False):
@@ -154,13 +147,6 @@ def compare(request: CompareRequest) -> Run:
         padded_to=request.padded_to,
         control=request.control,
     )
-
-
-def is_run(place: Model | Run | str | Path) -> bool:
-    """Whether a place is that of a finished run; ModelError for one that can be nothing."""
-    if isinstance(place, str | Path):
-        return isinstance(model_or_run(str(place)), Path)
-    return hasattr(place, "manifest")
 
 
 def _of_runs(request: CompareRequest) -> Run:

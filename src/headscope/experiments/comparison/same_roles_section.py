@@ -260,9 +260,8 @@ def _same(run: Reading) -> Bools:
 def _draw_pairs(run: Reading, axes: Axes) -> None:
     data, layers = run.data, (shape(run.tree)[0], int(run.data.attrs["other_layers"]))
     there = np.isfinite(data["distance"].values)
-    places = np.argwhere(there)[:, 0], data["other_layer"].values[..., 0][there]
-    depths = [at / max(count - 1, 1) for at, count in zip(places, layers, strict=True)]
-    draw_depth_pairs(axes, np.stack(depths, -1), _same(run)[there], _models(run))
+    places = np.stack([np.argwhere(there)[:, 0], data["other_layer"].values[..., 0][there]], -1)
+    draw_depth_pairs(axes, places, layers, _same(run)[there], _models(run))
     legend_of(axes, depth_pair_handles("surely the same role", "nearest, not shown to be"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headscope.errors import InputError
-from headscope.model.request import model_place
+from headscope.run.manifest_file import is_run
 from headscope.run.model_of_run import ModelOfRun
 
 if TYPE_CHECKING:
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 EXPLAINED = "explained"
-
-
-def model_or_run(name: str) -> str:
-    """The name of a run folder, or of a model as `model_place` takes it."""
-    return name if _is_run(name) else model_place(name)
-
-
-def _is_run(name: str | Path) -> bool:
-    there = [(Path(name) / file).is_file() for file in ("manifest.json", "config.json")]
-    return there[0] and not there[1]
 
 
 @dataclass(frozen=True)
@@ -87,8 +77,7 @@ def atlas_rules(source: Run | str | Path) -> AtlasRules:
 
 def atlas_of(model: Any) -> AtlasRules | None:
     """The rules of the atlas that stands in the place of a model; None for a model."""
-    from headscope.run.store import Run
 
-    if isinstance(model, Run) or (isinstance(model, str | Path) and _is_run(model)):
+    if is_run(model):
         return atlas_rules(model)
     return None

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.core.options import argument, keyword, option, required, takes, whole
-from headscope.experiments.replay.of_atlas import atlas_of, model_or_run
+from headscope.experiments.replay.of_atlas import atlas_of
 from headscope.experiments.replay.rule_file import read_rules
 from headscope.experiments.replay.settings import ReplaySettings
 from headscope.model.request import Stack, refuse_length
 from headscope.run.execution import Execution, run_option
+from headscope.run.manifest_file import model_or_run
 from headscope.tasks.task_request import Loading, stack_option
 
 if TYPE_CHECKING:

@@ -287,9 +287,8 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
 
 
 def _draw_pairs(pair: Counterparts, entries: Sequence[Series], axes: Axes) -> None:
-    places = [depths(count)[pair.places[:, at, 0]] for at, count in enumerate(pair.layers)]
     alike = np.array([verdict.holds for verdict in pair.verdicts])
-    draw_depth_pairs(axes, np.stack(places, -1), alike, pair.names)
+    draw_depth_pairs(axes, pair.places[..., 0], pair.layers, alike, pair.names)
     if entries:
         _key(axes, entries)
 
