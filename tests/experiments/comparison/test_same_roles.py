@@ -103,6 +103,17 @@ def test_nothing_in_an_untrained_network_has_a_role():
     assert (roles["margin_ci_high"] < 0).all()  # surely no role of theirs
 
 
+def test_without_intervals_nothing_is_sure():
+    """As of three documents: nor that a head has none of the rules that it did not get."""
+    one, other = (
+        run_of([[{name: 0.97}]], half=np.nan) for name in ("the previous token", "the next token")
+    )
+    other["explained"]["rest"][:] = 2  # of all rules not one was chosen for both
+    for second in (one, other):
+        roles = same_roles([one], [second])
+        assert float(roles["margin_ci_low"][0, 0]) <= 0 < float(roles["margin_ci_high"][0, 0])
+
+
 def test_what_no_rule_explains_never_proves_a_role():
     """Both heads may do anything with the 94 % that are not explained."""
     little = [[{"the previous token": 0.06}]]

@@ -147,7 +147,10 @@ def _shared(one: Fingerprints, at: int, other: Fingerprints) -> Sequence[Float64
 
 
 def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
-    """[unit, rule] from the slots of each head, and the rules; a rest counts as one."""
+    """[unit, rule] from the slots of each head, and the rules; a rest counts as one.
+
+    A head whose shares have no interval has none for any rule, those included that it did not get.
+    """
     tried = [name.partition(BY)[0] for name in json.loads(data.attrs["rules"])]
     names = list(dict.fromkeys(tried))
     column = np.array([names.index(name) for name in tried])
@@ -162,7 +165,7 @@ def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
     def by_rule(end: Float64) -> Float64:
         made = np.zeros((len(rest), len(names)))
         np.add.at(made, (np.arange(len(rest))[:, None], columns), np.where(used, end, 0))
-        made[rest < 0] = np.nan
+        made[(rest < 0) | np.isnan(made).any(1)] = np.nan
         return made
 
     return shares.map(by_rule), tuple(names)

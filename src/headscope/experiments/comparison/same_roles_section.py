@@ -93,8 +93,8 @@ def _heads_finding(run: Reading) -> list[str]:
     return [
         f"{same} of {len(every)} heads of {one} surely {have} the role of a head of {other}: both "
         "are less than half as far apart as from any head without training, and have a tenth more "
-        f"in common. {none} surely {'has' if none == 1 else 'have'} none there by these rules; of "
-        f"{unsure} these runs cannot tell."
+        f"in common. The nearest head of {none} surely is not as near by these rules; of {unsure} "
+        "these runs cannot tell."
     ]
 
 
