@@ -12,6 +12,7 @@ from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_pro
 from headscope.tasks.table_files import read_table
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item", "form")
+OTHER = "corrupted: "  # before the name of a further kind of corrupted prompts
 PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
 
 
@@ -38,7 +39,8 @@ def as_prompt(source: PromptLike) -> Prompt:
 def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
     """The prompts in a table with the columns COLUMNS, of which the last three may be absent.
 
-    An answer stands after its prompt and one space.
+    An answer stands after its prompt and one space. A column `corrupted: NAME` holds a further kind
+    of corrupted prompts.
 
     raises  CorpusError for a file that is no such table; InputError as `encode_prompts`
     """
@@ -70,7 +72,7 @@ def prompts_in(path: str | Path) -> list[Prompt]:
             f"{path} has no column {missing[0]!r}; wanted {', '.join(COLUMNS[:3])}, and for "
             f"patching {', '.join(COLUMNS[3:])}"
         )
-    prompts = []
+    prompts, kinds = [], [name for name in table.columns if name.startswith(OTHER)]
     for record in table.records:
         cells = [str(record.cells.get(name) or "").strip() for name in COLUMNS]
         if record.fault or not all(cells[:3]):
@@ -79,5 +81,7 @@ def prompts_in(path: str | Path) -> list[Prompt]:
                 "answer and a wrong one"
             )
         text, answer, wrong, corrupted, item, form = cells
-        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form))
+        more = ((kind, str(record.cells.get(kind) or "").strip()) for kind in kinds)
+        others = tuple((kind.removeprefix(OTHER), cell) for kind, cell in more if cell)
+        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form, others))
     return prompts

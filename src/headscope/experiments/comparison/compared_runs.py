@@ -93,6 +93,14 @@ def _identity(run: Run) -> dict[str, Any]:
     return {name: run.manifest[name] for name in known if name in run.manifest}
 
 
+def _inputs(run: Run) -> dict[str, Any]:
+    """What a run has read, for the page of the comparison."""
+    said = {name: run.tree.attrs.get(name) for name in ("corpus", "counted")}
+    said |= {name: run.manifest.get(name) for name in ("counts", "long")}
+    said |= {"files": run.manifest["corpus"].get("files")}
+    return {name: one for name, one in said.items() if one}
+
+
 def _place(run: Run) -> str:
     return "a run in memory" if run.path is None else str(run.path)
 
@@ -117,9 +125,10 @@ def _manifest(
 ) -> Manifest:
     first, second = (side[0].manifest for side in sides)
     doubts = [
-        f"{one['model']['name']}: {note}"
-        for one in (first, second)
-        for note in one.get("notes", ())
+        f"{run.manifest['model']['name']}: {note}"
+        for side in sides
+        for run in side
+        for note in run.manifest.get("notes", ())
     ]
     if _texts(first) != _texts(second):
         doubts.append(
@@ -134,7 +143,7 @@ def _manifest(
         "analyses": [SAME_ROLES.name],
         "command": shlex.join(execution.command),
         "compared": [
-            {"model": run.manifest["model"]["name"], **_identity(run)}
+            {"model": run.manifest["model"]["name"], **_identity(run), **_inputs(run)}
             for side in sides
             for run in side
         ],

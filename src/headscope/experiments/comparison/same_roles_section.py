@@ -32,7 +32,7 @@ from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import legend_of
 from headscope.draw.panel import Panel
 from headscope.experiments.comparison import SAME_ROLES
-from headscope.experiments.comparison.same_roles import NO_UNTRAINED, aligned_verdict
+from headscope.experiments.comparison.same_roles import IN_CIRCUITS, NO_UNTRAINED, aligned_verdict
 from headscope.page.sections import OpeningPlan
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
@@ -174,10 +174,11 @@ def table(run: Reading) -> Table | None:
             Cell(SAME[by_head[place].outcome]),
             _counted(float(run.data["alike"].values[place])),
             _rule(run, *place),
+            *[_in_circuits(run, *place)] * ("in_circuit" in run.data),
         ]
         for place in order[:TABLE_ROWS]
     ]
-    columns = [
+    columns: list[str | Column] = [
         "Head",
         "Nearest",
         Column("Distance", "", "distance"),
@@ -186,6 +187,7 @@ def table(run: Reading) -> Table | None:
         "Verdict",
         Column("Alike", "heads", "alike"),
         "Most in common",
+        *["Circuit"] * ("in_circuit" in run.data),
     ]
     one, other = _models(run)
     caption = (
@@ -197,6 +199,12 @@ def table(run: Reading) -> Table | None:
         "tables/nearest_heads."
     )
     return rows_table("Nearest heads", columns, rows, caption)
+
+
+def _in_circuits(run: Reading, layer: int, head: int) -> str:
+    """Which of a head and its nearest one are in the circuit of their model."""
+    inside = tuple(bool(run.data[name].values[layer, head]) for name in IN_CIRCUITS)
+    return {(True, True): "both", (True, False): "head", (False, True): "nearest"}.get(inside, "")
 
 
 def _counted(value: float) -> str:
@@ -215,6 +223,7 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
             *[f"{n}{end}" for n in ("common", "margin") for end in ("", *LIMITS)],
             *[f"distance{end}" for end in LIMITS],
             *("untrained", "other_untrained", "alike", "mutual"),
+            *(name for name in IN_CIRCUITS if name in data),
         ]
         for rank in np.flatnonzero(np.isfinite(cell["rank_distance"].values)).tolist():
             first = rank == 0
