@@ -161,7 +161,8 @@ def some(values, half) -> Fingerprints:
     left = Estimate(rest, rest - 3 * half, rest + 3 * half)
     scores = Estimate(*[values[:, :2]] * 3)
     places, nothing = np.zeros((len(values), 2), int), np.zeros(len(values))
-    return Fingerprints(places, shares, left, nothing, scores, ("a", "b", "c"), ("s", "t"))
+    names, scored = ("a", "b", "c"), ("s", "t")
+    return Fingerprints(places, shares, left, nothing, scores, names, scored, np.eye(3))
 
 
 def test_distances_are_total_variation_and_sums_and_hold_all_that_intervals_allow():

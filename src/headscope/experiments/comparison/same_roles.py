@@ -34,6 +34,7 @@ from headscope.experiments.comparison.fingerprints import (
     RULES,
     SCORES,
     Fingerprints,
+    as_one,
     distances,
     fingerprints,
     in_common,
@@ -73,11 +74,12 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
     rules, scores = (_common(models, kind) for kind in ("rule_names", "score_names"))
     if not (rules or scores):
         return None
-    one, other = (model.of(rules, scores) for model in models)
+    groups = as_one(models, rules)
+    one, other = (model.of(groups, scores) for model in models)
     if not (len(one.places) and len(other.places)):
         return None
     networks = [network for trees in (first, second) for network in _untrained(trees)]
-    whole = (network.of(rules, scores) for network in networks if network.has(rules, scores))
+    whole = (network.of(groups, scores) for network in networks if network.has(groups, scores))
     none = [network for network in whole if len(network.places)]
     match = _Match(one, other, *(_beside(model, none) for model in (one, other)))
     circuits, needs = _circuits(first, second)
@@ -95,7 +97,7 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
         other_layers=shape(second[0])[0],
         other_heads=shape(second[0])[1],
         other_numbers=" ".join(map(str, names_of(second[0]).numbers)),
-        names=json.dumps([*rules, *scores]),
+        names=json.dumps([*one.rule_names, *scores]),
         rules=len(rules),
         rules_of_one=len(set.symmetric_difference(*tried)) if rules else 0,
         scores=", ".join(scores),
