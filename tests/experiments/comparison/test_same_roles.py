@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.spatial.distance import cityblock
+from scipy.spatial.distance import cdist, cityblock
 
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.comparison.fingerprints import (
+    ALIKE,
     Fingerprints,
+    as_one,
     distances,
     fingerprints,
     in_common,
@@ -32,6 +34,7 @@ RULES = (
     "the next token",
     "subject → verb",
 )
+OF_RULES = ("rule_number", "rule_number_other")
 EVEN = {"all tokens evenly": 0.95}
 Head = dict[str, float]
 
@@ -138,6 +141,47 @@ def test_a_rule_counts_as_one_whichever_queries_follow_it():
     )
     roles = same_roles([run_of(every)], [run_of(marks)])
     assert float(roles["distance"][0, 0]) == 0
+
+
+def alike_in(run: xr.DataTree, names: tuple[str, str], cosine: float) -> xr.DataTree:
+    """The run, in whose inputs these two rules predict as alike, and no others."""
+    products = np.eye(len(RULES))
+    at = [RULES.index(name) for name in names]
+    products[at, at[::-1]] = cosine
+    run["explained"]["rule_product"] = xr.DataArray(products, dims=OF_RULES)
+    return run
+
+
+@pytest.mark.parametrize(("cosine", "distance"), [(0.95, 0.0), (0.85, 0.9)])
+def test_rules_that_predict_the_same_in_one_network_count_as_one(cosine, distance):
+    """Where the future is hidden, which of both a head gets is chance."""
+    names = ("the first token", "the separators")
+    one, other = (run_of([[{name: 0.9}]]) for name in names)
+    roles = same_roles([one], [alike_in(other, names, cosine)])
+    assert float(roles["distance"][0, 0]) == pytest.approx(distance)
+    assert bool(roles["margin_ci_low"][0, 0] > 0) == (distance == 0)
+    kinds = json.loads(roles.attrs["names"])
+    assert len(kinds) == len(RULES) - 1 - (distance == 0)  # "…, by marks" is no rule of its own
+    assert roles.attrs["rules"] == len(RULES) - 1
+    if distance == 0:
+        assert kinds[int(roles["common_rule"][0, 0])] == names[0]  # as the first model has it
+
+
+def test_likeness_is_the_cosine_of_rows_and_groups_hold_only_such():
+    rng = np.random.default_rng(5)
+    rows = rng.random((len(RULES), 12)) * (rng.random((len(RULES), 12)) < 0.6)  # of all queries
+    run = run_of([[EVEN]])
+    products = rows @ rows.T / 3
+    run["explained"]["rule_product"] = xr.DataArray(products, dims=OF_RULES)
+    known = fingerprints([run])
+    merged = np.delete(rows, 5, 0)
+    merged[4] += rows[5]  # the previous token, and that by marks
+    np.testing.assert_allclose(known.likeness, 1 - cdist(merged, merged, "cosine"), atol=1e-12)
+    groups = as_one([known], known.rule_names)
+    assert sorted(chain(*groups)) == sorted(known.rule_names)
+    for group in groups:
+        places = [known.rule_names.index(name) for name in group]
+        assert (known.likeness[np.ix_(places, places)] >= ALIKE).all()
 
 
 def test_rules_of_one_run_alone_leave_the_verdict_open():
