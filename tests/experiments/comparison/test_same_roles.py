@@ -10,10 +10,12 @@ import pytest
 import xarray as xr
 from scipy.spatial.distance import cdist, cityblock
 
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.node_names import Nodes
+from headscope.experiments.comparison import SAME_ROLES
 from headscope.experiments.comparison.fingerprints import (
     ALIKE,
     Fingerprints,
@@ -23,6 +25,7 @@ from headscope.experiments.comparison.fingerprints import (
     in_common,
 )
 from headscope.experiments.comparison.same_roles import aligned, aligned_verdict, same_roles
+from headscope.experiments.comparison.same_roles_section import table, tables
 
 RULES = (
     "the first token",
@@ -309,6 +312,17 @@ def test_a_circuit_whose_heads_stand_elsewhere_is_aligned():
     assert roles["circuit_common"].sel(among="all") == 5
     assert aligned_verdict(roles, "all").holds
     assert roles.attrs["prompts"] == "ioi"
+    inside = [divmod(unit, 8) for unit in units]
+    assert [*zip(*np.nonzero(roles["in_circuit"].values), strict=True)] == inside
+    assert roles["other_in_circuit"].sum() == 5  # each the twin of one of these
+    run = Reading(
+        xr.DataTree.from_dict({"/": first.to_dataset(), "/same_roles": roles}), SAME_ROLES
+    )
+    rows = tables(run)["nearest_heads"].query("rank == 0")
+    assert (rows["in_circuit"] == rows["other_in_circuit"]).all()
+    assert rows["in_circuit"].sum() == 5
+    shown = [row[-1].text for row in table(run).groups[0].rows]
+    assert sorted(shown) == [""] * 19 + ["both"] * 5
     chance = with_circuit(second, [divmod(23 - unit, 12) for unit in units], random=0.95)
     nothing = same_roles([mine], [chance])
     assert aligned_verdict(nothing, "all").needs == "a circuit of made: its prompts show none"

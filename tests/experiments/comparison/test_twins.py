@@ -27,8 +27,8 @@ ORDERS = {family: np.random.default_rng(at).permutation(24) for at, family in en
 def heads_of(family: str) -> list[WiredHead]:
     """The 24 heads: all that both decks have and that take something, and one more.
 
-    Where the decks' own rest, Llama's take nothing from its opening token and GPT-2's take the first
-    word. Here both take it, so that they do the same.
+    Where heads of the decks rest, those of Llama take nothing from its opening token, and those of
+    GPT-2 take the first word. Here both take it, so that they do the same.
     """
     both = [{head.name: head for head in deck(one, "sentences", SHARP)} for one in SHAPES]
     kept = [name for name, head in both[0].items() if name in both[1] and head.value.gain]

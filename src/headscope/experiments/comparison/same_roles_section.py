@@ -162,7 +162,7 @@ def _rule(run: Reading, layer: int, head: int) -> str:
 
 def table(run: Reading) -> Table | None:
     """The heads that surely have the same role, the surest first; then the other ones."""
-    by_head = verdicts(run)
+    by_head, circuits = verdicts(run), IN_CIRCUITS[0] in run.data
     order = sorted(by_head, key=lambda place: -np.nan_to_num(run("margin").low[place], nan=-np.inf))
     rows = [
         [
@@ -174,7 +174,7 @@ def table(run: Reading) -> Table | None:
             Cell(SAME[by_head[place].outcome]),
             _counted(float(run.data["alike"].values[place])),
             _rule(run, *place),
-            *[_in_circuits(run, *place)] * ("in_circuit" in run.data),
+            *([_in_circuits(run, *place)] if circuits else []),
         ]
         for place in order[:TABLE_ROWS]
     ]
@@ -187,7 +187,7 @@ def table(run: Reading) -> Table | None:
         "Verdict",
         Column("Alike", "heads", "alike"),
         "Most in common",
-        *["Circuit"] * ("in_circuit" in run.data),
+        *["Circuit"] * circuits,
     ]
     one, other = _models(run)
     caption = (
@@ -195,7 +195,8 @@ def table(run: Reading) -> Table | None:
         "same by these rules and scores, 1 if other things. Untrained: distance to the nearest of "
         f"{run.data.attrs['untrained_heads']} heads without training. In common: what the same "
         "rules explain of both. In brackets the least and the most that the 95 % intervals of all "
-        f"shares allow. Alike: how many heads of {other} surely have the role. All heads: "
+        f"shares allow. Alike: how many heads of {other} surely have the role. "
+        f"{'Circuit: which of both is in that of its model. ' * circuits}All heads: "
         "tables/nearest_heads."
     )
     return rows_table("Nearest heads", columns, rows, caption)
