@@ -54,6 +54,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
+        Fact("Compared with", _compared_with(manifest, model)),
         Fact("Corpus", of_runs(lambda run: _text(run.get("corpus")))),
         Fact("Read", of_runs(lambda run: _read(manifest_part(run, "counts"), run))),
         Fact("Stopped", stopped_early(manifest)),
@@ -126,11 +127,19 @@ def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> 
     return f"{name}, {size}" if name else size
 
 
+def _compared_with(manifest: Manifest, model: Manifest) -> str:
+    """The second model of a comparison of runs, and its weights; "" of any other run."""
+    runs, own = manifest.get("compared", ()), model.get("sha256")
+    others = (run for run in runs if run.get("weights", own) != own)
+    run = next(others, None)
+    return f"{_text(run['model'])}, {run['size']}, weights {run['weights']}" if run else ""
+
+
 def _of_runs(runs: Sequence[Manifest], words: Callable[[Manifest], str]) -> str:
     """What is said of a run; of those that a comparison compares, of each where they differ."""
     said = [words(run) for run in runs]
     if len({*said}) == 1:
-        return said[0]
+        return f"{said[0]}, in each run" if said[0] and len(runs) > 1 else said[0]
     return "; ".join(
         f"{_text(run['model'])}: {one}" for run, one in zip(runs, said, strict=True) if one
     )

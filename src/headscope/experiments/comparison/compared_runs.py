@@ -93,9 +93,11 @@ def _identity(run: Run) -> dict[str, Any]:
     return {name: run.manifest[name] for name in known if name in run.manifest}
 
 
-def _inputs(run: Run) -> dict[str, Any]:
-    """What a run has read, for the page of the comparison."""
-    said = {name: run.tree.attrs.get(name) for name in ("corpus", "counted")}
+def _about(run: Run) -> dict[str, Any]:
+    """A run's model and what it has read, for the page of the comparison."""
+    model, said = run.manifest["model"], {n: run.tree.attrs.get(n) for n in ("corpus", "counted")}
+    size = "{architecture}, {layers} layers × {heads} heads".format_map(model)
+    said |= {"model": model["name"], "weights": model["sha256"], "size": size}
     said |= {name: run.manifest.get(name) for name in ("counts", "long")}
     said |= {"files": run.manifest["corpus"].get("files")}
     return {name: one for name, one in said.items() if one}
@@ -142,11 +144,7 @@ def _manifest(
         "shards": 0,
         "analyses": [SAME_ROLES.name],
         "command": shlex.join(execution.command),
-        "compared": [
-            {"model": run.manifest["model"]["name"], **_identity(run), **_inputs(run)}
-            for side in sides
-            for run in side
-        ],
+        "compared": [{**_identity(run), **_about(run)} for side in sides for run in side],
         **({"notes": doubts} if doubts else {}),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
