@@ -211,10 +211,10 @@ def alike_heads(seed: int = 0) -> Iterator[Whole]:
     ]  # each [head, document, rule + rest]
 
     def made(number: Callable[..., Estimate], at: Ints) -> Estimate:
-        below, sides = _left_out(sizes[None, at])[..., None], list[Fingerprints]()
+        below, sides = _left_out(sizes[None, at]), list[Fingerprints]()
         for shares in models:
             above = np.moveaxis(shares[:, at] * sizes[at, None], -1, 1)  # [head, part, document]
-            draws = np.stack([ratio(_left_out(part), below[..., 0]) for part in above], 1)
+            draws = np.stack([ratio(_left_out(part), below) for part in above], 1)
             rules = estimate(draws[..., :-1], bounds=SHARE, sizes=below[..., None])
             left = estimate(draws[..., -1], bounds=SHARE, sizes=below)
             heads = len(above)
