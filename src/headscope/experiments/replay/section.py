@@ -10,7 +10,7 @@ import pandas as pd
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import above
 from headscope.core.results import LIMITS, at
-from headscope.core.wording import capital, number
+from headscope.core.wording import capital, how_many, number
 from headscope.experiments.replay import terms
 from headscope.page.sections import OpeningPlan, heading_of
 from headscope.page.tabulate import Cell, Column, Rows, Table
@@ -161,7 +161,7 @@ def _random_finding(run: Reading) -> str:
     drawn = int(run.data.attrs["draws"])
     change = terms.change_text(*_change(run, OURS_OF_RULES, "random", place))
     return (
-        f"With as many heads drawn at random ({drawn} draw{'s' * (drawn > 1)}) replaced by their "
+        f"With as many heads drawn at random ({how_many(drawn, 'draw')}) replaced by their "
         f"rules, {_moves(run)} {change}."
     )
 
