@@ -63,8 +63,10 @@ def circuits(request: CircuitsRequest) -> Run:
 
     check_run_folder(request.output)
     from headscope.experiments.circuits.own_prompts import check_prompts
+    from headscope.experiments.circuits.own_relations import read_relations
 
     check_prompts(settings.prompts)
+    words = read_relations(settings.relation_pairs)
     if isinstance(request.corpus, str | Path | list):
         from headscope.corpus import corpus_of
 
@@ -75,6 +77,7 @@ def circuits(request: CircuitsRequest) -> Run:
         language_model(model, Loading.of(request)),
         request.corpus,
         settings,
+        words,
         output=request.output,
         control=request.control,
         execution=request.execution,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import CorpusError, InputError, did_you_mean
+from headscope.errors import InputError, did_you_mean
 from headscope.experiments.circuits.made_prompts import MADE
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
-from headscope.tasks.table_files import read_table
+from headscope.tasks.table_files import text_rows
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item", "form")
 PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
@@ -64,20 +64,10 @@ def unknown_prompts(name: str) -> InputError:
 
 def prompts_in(path: str | Path) -> list[Prompt]:
     """The prompts in a table, as `read_prompts`; no model is needed."""
-    table = read_table(Path(path))
-    if missing := [name for name in COLUMNS[:3] if name not in table.columns]:
-        raise CorpusError(
-            f"{path} has no column {missing[0]!r}; wanted {', '.join(COLUMNS[:3])}, and for "
-            f"patching {', '.join(COLUMNS[3:])}"
-        )
     prompts = []
-    for record in table.records:
-        cells = [str(record.cells.get(name) or "").strip() for name in COLUMNS]
-        if record.fault or not all(cells[:3]):
-            raise CorpusError(
-                f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
-                "answer and a wrong one"
-            )
-        text, answer, wrong, corrupted, item, form = cells
+    for row in text_rows(
+        Path(path), COLUMNS[:3], COLUMNS[3:], wanted="a prompt, its answer and a wrong one"
+    ):
+        text, answer, wrong, corrupted, item, form = row
         prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form))
     return prompts
