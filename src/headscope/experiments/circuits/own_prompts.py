@@ -64,10 +64,15 @@ def unknown_prompts(name: str) -> InputError:
 
 def prompts_in(path: str | Path) -> list[Prompt]:
     """The prompts in a table, as `read_prompts`; no model is needed."""
-    prompts = []
-    for row in text_rows(
-        Path(path), COLUMNS[:3], COLUMNS[3:], wanted="a prompt, its answer and a wrong one"
-    ):
-        text, answer, wrong, corrupted, item, form = row
-        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form))
-    return prompts
+    wanted = "a prompt, its answer and a wrong one"
+    return [
+        Prompt(
+            row["prompt"],
+            f" {row['answer']}",
+            f" {row['wrong']}",
+            row["corrupted"],
+            row["item"],
+            row["form"],
+        )
+        for row in text_rows(Path(path), COLUMNS[:3], COLUMNS[3:], wanted=wanted)
+    ]

@@ -20,8 +20,8 @@ def read_relations(path: str | Path) -> Words:
     pairs: dict[str, list[tuple[str, str]]] = {}
     if not path:
         return pairs
-    for name, word, to in text_rows(Path(path), COLUMNS, wanted="a relation and its two words"):
-        pairs.setdefault(printable(name), []).append((word, to))
+    for row in text_rows(Path(path), COLUMNS, wanted="a relation and its two words"):
+        pairs.setdefault(printable(row["relation"]), []).append((row["word"], row["related"]))
     if twice := [name for name in pairs if name + EMBEDDED in pairs]:
         raise InputError(f"{path} has a relation {twice[0] + EMBEDDED!r}; wanted another name")
     if not pairs:
