@@ -185,6 +185,17 @@ def test_a_table_of_related_words_that_is_none_is_refused(text, words, tmp_path)
         read_relations(path)
 
 
+def test_words_of_a_user_that_are_no_tokens_are_refused_and_so_are_words_that_are_not_asked(
+    tmp_path,
+):
+    path = tmp_path / "own.csv"
+    path.write_text("relation,word,related\nmany,cat,cats\nodd,unknown,words", "utf-8")
+    with pytest.raises(InputError, match="found 1 word of the relation 'many' of one token each"):
+        hs.circuits(wired(), **QUICK, relation_pairs=str(path))
+    with pytest.raises(InputError, match="and relations=0; wanted 1 or more"):
+        hs.circuits(wired(), **QUICK, relation_pairs=str(path), relations=0)
+
+
 # --- against a reference ------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
-from headscope.experiments.circuits.relations import related_words
+from headscope.experiments.circuits.relations import refuse_few, related_words
 from headscope.experiments.circuits.result import circuits_result
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
@@ -77,6 +77,7 @@ def circuit_run(
     decoder_of(model)
     own = model.model
     refuse_many(settings.switch_off, own.shape)
+    refuse_few(own, words)
     made = repeats(own, sequences=settings.sequences, length=settings.length, seed=settings.seed)
     prompts, against = prompts_of(model, settings), control_of(own, control)
     hidden, others = _needles(own, corpus, settings), _held_out(own, settings)

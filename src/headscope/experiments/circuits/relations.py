@@ -32,6 +32,8 @@ from headscope.core.intervals import (
     surely_above,
 )
 from headscope.core.results import labelled, tabled
+from headscope.core.wording import how_many
+from headscope.errors import InputError
 from headscope.experiments.circuits.made_inputs import WordPairs, ordinals, single_ids
 from headscope.experiments.circuits.made_prompts import ANTONYMS, CAPITALS, NAMES, THINGS
 from headscope.experiments.circuits.own_relations import Words
@@ -111,6 +113,17 @@ def relations_of(model: Model, own: Words | None = None) -> dict[str, WordPairs]
         return {name: _single_pairs(model, pairs, len(pairs)) for name, pairs in own.items()}
     made = {name: _single_pairs(model, pairs, MOST) for name, pairs in WORDS.items()}
     return made | {NEXT: ordinals(model)}
+
+
+def refuse_few(model: Model, own: Words) -> None:
+    """Raise InputError for words of a user of which no relation has FEWEST pairs."""
+    counts = {name: len(one.ids) for name, one in relations_of(model, own).items()}
+    if own and max(counts.values()) < FEWEST:
+        most = max(counts, key=lambda name: counts[name])
+        raise InputError(
+            f"found {how_many(counts[most], 'word')} of the relation {most!r} of one token each, as "
+            f"their related ones are, and no more in another; wanted {FEWEST} or more in one"
+        )
 
 
 def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]], most: int) -> WordPairs:
