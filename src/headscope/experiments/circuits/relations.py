@@ -120,8 +120,9 @@ def refuse_few(model: Model, own: Words) -> None:
     counts = {name: len(one.ids) for name, one in relations_of(model, own).items()}
     if own and max(counts.values()) < FEWEST:
         most = max(counts, key=lambda name: counts[name])
+        words = how_many(counts[most], "word")
         raise InputError(
-            f"found {how_many(counts[most], 'word')} of the relation {most!r} of one token each, as "
+            f"found {words} of the relation {most!r} of one token each, as "
             f"their related ones are, and no more in another; wanted {FEWEST} or more in one"
         )
 
