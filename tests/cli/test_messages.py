@@ -186,7 +186,7 @@ def test_malformed_ranks_are_refused_before_the_model(headscope, file):
 
 def test_a_corpus_of_nothing_readable_is_refused(atlas, file):
     file("empty", '{"text_a": ""}\n{"text_a": "\\ud800"}\n')
-    refused(atlas("--segments", "empty"), "2 documents were read, none with an input")
+    refused(atlas("--segments", "empty"), "2 documents read, none with an input")
 
 
 STRANGE = [
@@ -228,13 +228,13 @@ def test_a_document_of_ten_thousand_tokens_is_windowed_skipped_or_refused(
     given = ["--text", "long", "--passages", passages, "--max-length", 128]
     done = atlas(*given, model=tiny_place)
     assert done.code == 0, done.err
-    assert "windowed: 1 passages were longer than an input" in done.out
+    assert "windowed: 1 passage longer than an input" in done.out
     inputs, tokens = map(int, re.search(r"(\d+) inputs, (\d+) tokens", done.out).groups())
     assert tokens == 10_000 + 4 + 2 * inputs  # every token once, and [CLS] and [SEP] around
     done = atlas(*given, "--long", "skip", "--overwrite", model=tiny_place)
     assert done.code == 0, done.err
     assert "skipped: 1 × longer than 128 tokens (long:1" in done.out
-    assert "1 inputs, 6 tokens" in done.out
+    assert "1 input, 6 tokens" in done.out
     done = atlas(*given, "--long", "error", "--overwrite", model=tiny_place)
     refused(done, "has 10002 tokens and 128 fit")
 
@@ -308,7 +308,7 @@ def test_doctor_finds_everything_in_order(headscope, file):
     assert not [line for line in found.values() if line["verdict"] == "BAD"]
     assert found["model"]["found"].startswith("<headscope.Model demo: BertModel")
     assert "6×12" in found["attention"]["found"]
-    assert found["corpus"]["found"].startswith("1 documents, 1 inputs")
+    assert found["corpus"]["found"].startswith("1 document, 1 input,")
 
 
 def test_doctor_ends_with_one_for_a_broken_model_and_a_broken_corpus(headscope, tmp_path):

@@ -12,7 +12,9 @@ from headscope.core.wording import (
     by_unit,
     column_by_unit,
     distinct_digits,
+    grid_size,
     heaviest_first,
+    how_many,
     number,
     percent,
     plain,
@@ -105,3 +107,8 @@ def test_one_number_of_digits_tells_every_value_from_its_interval():
     assert distinct_digits(3, [(0.5, 0.4, 0.6)]) == 3
     assert distinct_digits(3, [(0.5, 0.5, 0.5)]) == 3
     assert distinct_digits(3, [(0.5, 0.5 - 1e-9, 0.5 + 1e-9)]) == 5  # what anybody reads
+
+
+def test_one_thing_is_not_spoken_of_as_many():
+    assert [how_many(n, "head") for n in (0, 1, 1234)] == ["0 heads", "1 head", "1,234 heads"]
+    assert grid_size(1, 12) == "1 layer × 12 heads"

@@ -93,7 +93,7 @@ def test_empty_documents_make_no_shards_and_hold_nothing_up(demo):
 
 def test_a_corpus_of_nothing_is_an_error_that_counts_it(demo):
     with pytest.raises(
-        CorpusError, match=r"2 documents were read, none with an input .*2 passages skipped"
+        CorpusError, match=r"2 documents read, none with an input .*2 passages skipped"
     ):
         make_plan(demo, MemoryCorpus(["", "\ud800"]), Settings())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
+from headscope.core.wording import how_many
 from headscope.run.atlas import AtlasRequest, atlas
 from headscope.run.execution import Threads, Workers
 from headscope.run.processes import noting_failure
@@ -64,8 +65,8 @@ def _measured(run: Run, progress: ProgressBar, notes: Sequence[str]) -> Iterator
     from headscope.report.run_facts import beside, stopped_early
 
     counts, size = run.manifest["counts"], size_of(run.manifest["model"])
-    read = f"{counts['documents']} documents, {counts['examples']} inputs"
-    yield f"{size} on {read}, {counts['tokens']} tokens"
+    read = f"{how_many(counts['documents'], 'document')}, {how_many(counts['examples'], 'input')}"
+    yield f"{size} on {read}, {how_many(counts['tokens'], 'token')}"
     if where := stopped_early(run.manifest):
         yield where
     if more := beside(run.tree, counts):

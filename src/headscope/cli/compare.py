@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
+from headscope.core.wording import grid_size, how_many
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.comparison.compare import CompareRequest, compare
 from headscope.run.execution import Threads
@@ -83,8 +84,8 @@ def _of_roles(run: Run) -> Iterator[str]:
 
     other = run["same_roles"].attrs
     yield (
-        f"{size_of(run.manifest['model'])}, and {other['other_model']}: {other['other_layers']} "
-        f"layers × {other['other_heads']} heads"
+        f"{size_of(run.manifest['model'])}, and {other['other_model']}: "
+        f"{grid_size(other['other_layers'], other['other_heads'])}"
     )
     yield from run_findings(run.tree)
 
@@ -129,7 +130,7 @@ def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str
     base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
     yield (
         f"{base['name']} and {size_of(model)} on {counts['documents']} {counted(run.tree)}, "
-        f"{counts['examples']} inputs, {counts['tokens']} tokens"
+        f"{how_many(counts['examples'], 'input')}, {how_many(counts['tokens'], 'token')}"
     )
     yield from reading_lines(counts, progress, notes)
     yield from filter(

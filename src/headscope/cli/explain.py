@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import heads_given, size_of
 from headscope.cli.typed_command import group, run_command
+from headscope.core.wording import how_many
 from headscope.experiments.replay.replay import ReplayRequest, replay
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _lines(run: Run) -> Iterator[str]:
 
     inputs, units = run["replay"].attrs["inputs"], units_of(run["replay"])
     of_units = f" of {units}" if units.endswith("documents") else ""
-    yield f"{size_of(run.manifest['model'])}, tried on {inputs} inputs{of_units}"
+    yield f"{size_of(run.manifest['model'])}, tried on {how_many(inputs, 'input')}{of_units}"
     yield from run_findings(run.tree)
 
 

@@ -12,6 +12,7 @@ from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.head_names import names_of
 from headscope.core.options import option
+from headscope.core.wording import how_many
 from headscope.errors import InputError
 from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.ablation.settings import AblationSettings
@@ -116,7 +117,7 @@ def _lines(run: Run) -> Iterator[str]:
     counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
     loss = f"{gradients.attrs['loss_name']} {float(gradients['loss']):.3f}"
-    read = f"{counts['examples']:,} inputs, {counts['tokens']:,} tokens"
+    read = f"{how_many(counts['examples'], 'input')}, {how_many(counts['tokens'], 'token')}"
     yield f"{size_of(run.manifest['model'])}, {loss} on {read}"
     if counts["cut"]:
         yield f"{counts['cut']} of {counts['examples']} examples were cut"

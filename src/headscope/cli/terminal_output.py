@@ -17,6 +17,7 @@ import click
 
 from headscope.core import progress
 from headscope.core.head_names import Head, HeadNames, head_named
+from headscope.core.wording import grid_size, how_many
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
 
 def size_of(model: Mapping[str, Any]) -> str:
     """`bert: 12 layers × 12 heads`, of a manifest's `model`."""
-    size = model.get("size") or f"{model['layers']} layers × {model['heads']} heads"
+    size = model.get("size") or grid_size(model["layers"], model["heads"])
     return f"{model['name']}: {size}"
 
 
@@ -224,7 +225,7 @@ def reading_lines(
         yield f"resumed: {bar.done_before} of {bar.total} shards were finished before"
     yield from (f"equal documents: {one}" for one in alike(counts))
     if counts["windowed"]:
-        yield f"windowed: {counts['windowed']} passages were longer than an input"
+        yield f"windowed: {how_many(counts['windowed'], 'passage')} longer than an input"
     if unknown := unknown_words(counts):
         yield f"unknown: {unknown}"
     if lost := counts.get("without_token"):

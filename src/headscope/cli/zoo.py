@@ -10,6 +10,7 @@ import click
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import group, run_command
+from headscope.core.wording import grid_size, how_many
 from headscope.papers.zoo.zoo import ZooRequest, zoo
 from headscope.run.execution import Threads
 from headscope.run.processes import noting_failure
@@ -78,8 +79,8 @@ def _lines(zoo: Zoo) -> Iterator[str]:
     for label, run in zoo.runs.items():
         counts, model = run.manifest["counts"], run.manifest["model"]
         yield (
-            f"{label}: {model['layers']} layers × {model['heads']} heads on "
-            f"{counts['documents']} documents, {counts['tokens']} tokens"
+            f"{label}: {grid_size(model['layers'], model['heads'])} on "
+            f"{how_many(counts['documents'], 'document')}, {how_many(counts['tokens'], 'token')}"
         )
         yield from (
             f"{label}: {key}: {counts[key]}" for key in ("windowed", "skipped") if counts[key]

@@ -152,6 +152,16 @@ def p_words(p: float) -> str:
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
+def how_many(count: int, unit: str) -> str:
+    """`1 head`, `1,234 heads`."""
+    return f"{count:,} {unit}{'s' * (count != 1)}"
+
+
+def grid_size(layers: int, heads: int) -> str:
+    """`12 layers × 1 head`."""
+    return f"{how_many(layers, 'layer')} × {how_many(heads, 'head')}"
+
+
 def listed(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

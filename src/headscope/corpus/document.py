@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headscope.core.display import Displayed
+from headscope.core.wording import how_many
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class MemoryCorpus(Displayed):
         """The number of documents, and the beginnings of the first ones."""
         count, first = len(self.documents), self.documents[0]
         return {
-            "documents": f"{count:,} document{'' if count == 1 else 's'}",
+            "documents": how_many(count, "document"),
             "first": first.passages[0].begin if first.passages else "",
         }
 

@@ -20,7 +20,7 @@ from headscope.claims.reading import Reading
 from headscope.core.display import printable
 from headscope.core.head_names import names_of
 from headscope.core.results import at, derived_once, documents, model_name, shape
-from headscope.core.wording import MISSING, by_unit, percent
+from headscope.core.wording import MISSING, by_unit, grid_size, how_many, percent
 from headscope.errors import InputError
 
 DIGITS = 9  # of a number in JSON, in all
@@ -82,9 +82,9 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
-            f"found no head {names.head(layer, head)}; wanted one of {layers} layers × {heads} "
-            f"heads: {names.head(0, 0)} to {names.head(layers - 1, heads - 1)}, counted "
-            f"{names.counted}"
+            f"found no head {names.head(layer, head)}; wanted one of "
+            f"{grid_size(layers, heads)}: {names.head(0, 0)} to "
+            f"{names.head(layers - 1, heads - 1)}, counted {names.counted}"
         )
     maps, added = head_maps(tree), card_parts(tree)
     untrained = control_ranges(tree)
@@ -202,7 +202,7 @@ def _plain(content: Any) -> Any:
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
     n, name = card.n, names_of(tree).both(card.layer, card.head)
-    lines = [f"{name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
+    lines = [f"{name} of {model_name(tree)}: n = {how_many(n, 'document')}", ""]
     labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
     lines += labels or [UNLABELLED]
     if nearly := card.labels.nearly:

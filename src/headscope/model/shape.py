@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headscope.core.head_names import HeadNames
+from headscope.core.wording import grid_size
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Shape:
     @property
     def size(self) -> str:
         """Layers and heads in words, and which layers are left out."""
-        size = f"{self.layers} layers × {self.heads} heads"
+        size = grid_size(self.layers, self.heads)
         size += f" of the decoder, whose encoder reads {self.reads}" * bool(self.reads)
         if not self.others:
             return size

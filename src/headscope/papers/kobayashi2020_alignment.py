@@ -12,6 +12,7 @@ from headscope.claims.verdict import all_of
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import SHARE
 from headscope.core.results import documents, model_name, shape
+from headscope.core.wording import grid_size
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim
 from headscope.papers.published import Published
 from headscope.papers.quantities import Measure, Measured, PaperRun, percent_text, reads, stored
@@ -30,7 +31,7 @@ def _aligned(run: PaperRun, draws: Float64, **more: Any) -> Measured:
     other, (layers, heads) = run.beside.others.get("alignment", ""), shape(run.tree)
     words = []
     if (layers, heads) != SHAPE:
-        words.append(f"links of {model_name(run.tree)} ({layers} layers × {heads} heads)")
+        words.append(f"links of {model_name(run.tree)} ({grid_size(layers, heads)})")
     if other or documents(run.tree) != PAIRS:
         words.append(other or f"{documents(run.tree):,} sentence pairs")
     return run.measured(draws, elsewhere=" on ".join(words), **more)

@@ -17,7 +17,7 @@ from headscope.core.accumulators import Float64
 from headscope.core.intervals import estimate
 from headscope.core.results import at, largest_first
 from headscope.core.results import estimate as estimate_of
-from headscope.core.wording import fixed
+from headscope.core.wording import fixed, how_many
 from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, signed
 from headscope.papers.published import Published
@@ -115,7 +115,7 @@ def _gain(runs: PaperRuns) -> Measured:
         needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
-    many = f"{len(gains)} task{'s' * (len(gains) > 1)}"
+    many = how_many(len(gains), "task")
     return Measured(
         float(np.mean(gains)),
         n="" if few else many,

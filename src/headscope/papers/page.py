@@ -18,7 +18,7 @@ from headscope.claims.verdict import MEANINGS, Outcome
 from headscope.core.display import printable, title_name
 from headscope.core.head_names import HeadNames
 from headscope.core.results import counted
-from headscope.core.wording import fixed
+from headscope.core.wording import fixed, grid_size, how_many
 from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore
 from headscope.page.sections import inline_figure
@@ -280,7 +280,7 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> str:
     parts = (
         claim_engine.agreeing(n, plural.get(kind, kind)) for kind in Outcome if (n := counts[kind])
     )
-    return f"{len(outcomes)} line{'s' * (len(outcomes) != 1)}: {', '.join(parts)}"
+    return f"{how_many(len(outcomes), 'line')}: {', '.join(parts)}"
 
 
 def _common(words: Iterable[str]) -> str:
@@ -372,7 +372,7 @@ def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
         ("Weights, sha256", printable(model["sha256"])),
         (
             "Architecture",
-            "{architecture}, {layers} layers × {heads} heads".format_map(model)
+            f"{model['architecture']}, {grid_size(model['layers'], model['heads'])}"
             if model["architecture"]
             else "",
         ),

@@ -16,7 +16,7 @@ from headscope.core.display import printable
 from headscope.core.head_names import renamed
 from headscope.core.intervals import FEWEST
 from headscope.core.results import shape
-from headscope.core.wording import capital, percent, precision_in_words
+from headscope.core.wording import capital, grid_size, percent, precision_in_words
 from headscope.corpus.contents import READINGS, unknown_words
 from headscope.page.shell import template
 from headscope.report import heads
@@ -123,7 +123,7 @@ def _dtype(manifest: Manifest) -> str:
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
     name = _text(model.get("architecture") or attrs.get("architecture"))
-    size = _text(model.get("size")) or f"{layers} layers × {heads} heads"
+    size = _text(model.get("size")) or grid_size(layers, heads)
     return f"{name}, {size}" if name else size
 
 

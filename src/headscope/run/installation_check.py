@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from headscope.claims.question import refused
-from headscope.core.wording import precision_in_words
+from headscope.core.wording import how_many, precision_in_words
 from headscope.corpus.annotate.parsers import installed_parsers
 from headscope.corpus.document import Corpus
 from headscope.errors import HeadscopeError
@@ -145,7 +145,8 @@ def _corpus(say: Callable[..., None], loaded: Model | None, corpus: Corpus) -> N
         return
     counts = make_plan(loaded, corpus, Settings()).counts
     say(
-        f"{counts.documents} documents, {counts.examples} inputs, {counts.tokens} tokens, "
+        f"{how_many(counts.documents, 'document')}, {how_many(counts.examples, 'input')}, "
+        f"{how_many(counts.tokens, 'token')}, "
         f"{counts.windowed} windowed, {counts.skipped} skipped",
         verdict=NOTE if counts.skipped else OK,
     )

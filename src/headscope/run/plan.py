@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.progress import Advance, phase
+from headscope.core.wording import how_many
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
@@ -293,8 +294,8 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
     whole = joined(parts)
     if not whole.shards:
         raise CorpusError(
-            f"no input for the model: {whole.counts.documents} documents were read, none with an "
-            f"input ({whole.counts.skipped} passages skipped)"
+            f"no input for the model: {how_many(whole.counts.documents, 'document')} read, none "
+            f"with an input ({how_many(whole.counts.skipped, 'passage')} skipped)"
         )
     unknown, content = whole.counts.unknown, whole.counts.content
     if unknown and unknown == content:

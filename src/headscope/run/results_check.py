@@ -14,6 +14,8 @@ import numpy as np
 import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5t
 
+from headscope.core.wording import grid_size
+
 # Attributes that are counts. Then what a file may hold: an axis without labels stores nothing, and
 # texts may share a place, so that arrays may take ROOM bytes, and PACKED for each byte of the file.
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
@@ -41,7 +43,7 @@ def check_sizes(tree: xr.DataTree) -> None:
         for dim, size in node.sizes.items():
             if size not in wanted.get(str(dim), {size}):
                 raise ValueError(
-                    f"of {layers} layers × {heads} heads, {node.path} has {size} along {dim}"
+                    f"of {grid_size(layers, heads)}, {node.path} has {size} along {dim}"
                 )
 
 

@@ -60,6 +60,27 @@ def read_table(path: Path, *, headless: Sequence[str] | None = None) -> TableFil
     return _cut(path, lines, header)
 
 
+def text_rows(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), *, wanted: str
+) -> Iterator[dict[str, str]]:
+    """The texts of each row by column, "" for an optional one that is absent or empty.
+
+    wanted  what a row holds, for a message
+    raises  CorpusError as `read_table`, for an absent column, and for a broken row or an empty cell
+    """
+    table = read_table(path)
+    if missing := [name for name in columns if name not in table.columns]:
+        more = f"; it may have {', '.join(optional)}" * bool(optional)
+        raise CorpusError(f"{path} has no column {missing[0]!r}; wanted {', '.join(columns)}{more}")
+    for record in table.records:
+        row = dict.fromkeys(optional, "")
+        row |= {name: str(record.cells.get(name) or "").strip() for name in table.columns}
+        if record.fault or not all(row[name] for name in columns):
+            fault = record.fault or "an empty cell"
+            raise CorpusError(f"{path}, {record.place}: {fault}; wanted {wanted}")
+        yield row
+
+
 def first_line(path: Path) -> list[str]:
     """The cells of a TSV's first line."""
     checked_files(path)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from headscope.core.accumulators import Array
 from headscope.core.head_names import Head
+from headscope.core.wording import grid_size
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 
@@ -187,8 +188,8 @@ def _chosen(
         for layer, head in places:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
-                    f"found detail for {stack.names.both(layer, head)}; there are {layers} "
-                    f"layers × {count} heads"
+                    f"found detail for {stack.names.both(layer, head)}; there are "
+                    f"{grid_size(layers, count)}"
                 )
         both = [_blocks(stack, head, bits=bits) for head in places]
         return places, [one for one, _ in both], [other for _, other in both]

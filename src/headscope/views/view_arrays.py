@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.core.wording import grid_size
 from headscope.errors import InputError
 from headscope.views import captured_example
 from headscope.views.captured_example import Floats, NamedMaps, StackMaps, TokenSide
@@ -72,7 +73,7 @@ def view_arrays(
     sides = (rows,) if columns is rows else (rows, columns)
     label_rows = [list(row) for row in labels] if labels else stack_labels(stack, sides)
     if [len(row) for row in label_rows] != [maps.shape[1]] * maps.shape[0]:
-        raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
+        raise InputError(f"labels do not fit {grid_size(*maps.shape[:2])}")
     return View(captured_example.ExampleMaps(name, sides, (stack,)), [label_rows], detail)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headscope.core.head_names import Head
+from headscope.core.wording import grid_size
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
@@ -235,7 +236,7 @@ def page_script() -> str:
 def _about(data: Mapping[str, Any]) -> str:
     stacks, sides = data["stacks"], data["sides"]
     sizes = [
-        f"{stack['layers']} layers × {stack['heads']} heads{', causal' if stack['causal'] else ''}"
+        grid_size(stack["layers"], stack["heads"]) + ", causal" * stack["causal"]
         for stack in stacks
     ]
     tokens = [f"{len(side['tokens'])} {side['name']} tokens".replace("  ", " ") for side in sides]

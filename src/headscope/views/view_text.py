@@ -13,6 +13,7 @@ import numpy as np
 
 from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head
+from headscope.core.wording import grid_size
 from headscope.errors import InputError
 from headscope.page.shell import asset, write_page
 from headscope.run.store import Run
@@ -150,7 +151,7 @@ class View:
 
     def __repr__(self) -> str:
         sizes = ", ".join(
-            f"{stack.attention.shape[0]} layers × {stack.attention.shape[1]} heads"
+            grid_size(*stack.attention.shape[:2])
             + ("" if stack.name == "self" else f" ({stack.name})")
             for stack in self.shown.stacks
         )
@@ -234,7 +235,7 @@ def _named(run: Run, stack: StackMaps) -> list[list[str]]:
         labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:
         raise InputError(
-            f"the run {run.path} has {len(labels)} layers × {len(labels[0])} heads, the example "
+            f"the run {run.path} has {grid_size(len(labels), len(labels[0]))}, the example "
             f"{stack.attention.shape[:2]}; wanted an atlas of this model"
         )
     return labels

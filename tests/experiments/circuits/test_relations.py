@@ -15,9 +15,11 @@ import headscope as hs
 from experiments.circuits.decoders import TOKENIZERS, made_tokenizer, network
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading, run_findings
+from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits import CIRCUITS, relation_claims, relations
 from headscope.experiments.circuits.made_inputs import WordPairs
-from headscope.experiments.circuits.relation_claims import CARD
+from headscope.experiments.circuits.own_relations import read_relations
+from headscope.experiments.circuits.relation_claims import CARD, EMBEDDED
 from headscope.experiments.circuits.relations import (
     NEXT,
     TOKENS,
@@ -62,9 +64,8 @@ def random(seed: int, *relations: str, family: str = "GPT-2") -> Any:
 
 def scores(model: Any, *, replicates: int = 50) -> Any:
     """The result of all relations of a model."""
-    weights, relations = WeightMaps(model), relations_of(model)
-    hits = relation_hits(list(weights.layers()), weights, relations, among=AMONG)
-    return relation_result(hits, relations, among=AMONG, replicates=replicates)
+    settings = CircuitSettings(relations=AMONG, replicates=replicates)
+    return related_words(model, WeightMaps(model), settings)
 
 
 @torch.no_grad()
@@ -140,7 +141,10 @@ def test_labels_and_sentences_name_the_relation_and_a_head_that_copies_has_none(
 def test_the_table_has_a_row_for_each_relation_and_says_what_was_left_out(run):
     table = relation_claims.relations_table(Reading(run.tree, CIRCUITS))
     rows = [[cell.text for cell in row] for row in table.groups[0].rows]
-    assert [row[:3] for row in rows] == [["plural", "35", "L1·H1"], ["opposite", "40", rows[1][2]]]
+    wanted = [["plural", "35", "L1·H1"], ["opposite", "40", rows[1][2]]]
+    assert [row[:3] for row in rows[:2]] == wanted
+    assert [row[0] for row in rows[2:]] == [f"plural{EMBEDDED}", f"opposite{EMBEDDED}"]
+    assert [row[1:] for row in rows[2:]] == [row[1:] for row in rows[:2]]  # of one layer
     assert rows[1][5] == "L1·H3"
     assert "left out: capitalised form (" in table.caption
     assert "next in order (0)" in table.caption
@@ -153,12 +157,52 @@ def test_relations_can_be_left_out():
     assert verdicts(run.tree)["relation"].needs
 
 
+def test_words_of_a_user_stand_in_for_ours_and_of_several_related_words_each_is_right(tmp_path):
+    path, model = tmp_path / "own.csv", wired()
+    rows = [("many", *pair) for pair in WORDS["plural"]]
+    rows += [("either", word, other) for word, to in WORDS["plural"] for other in (to, "cold")]
+    path.write_text("\n".join(map(",".join, [("relation", "word", "related"), *rows])), "utf-8")
+    found = hs.circuits(model, **QUICK, relations=1, relation_pairs=str(path))["circuits"]
+    assert found["relation"].values.tolist()[:2] == ["many", "either"]
+    assert found["relation_pairs"].values.tolist() == [35] * 4
+    np.testing.assert_allclose(found.relation_score.sel(layer=0, relation="many")[0], 1)
+    np.testing.assert_allclose(found.relation_score.sel(layer=0, relation="either")[0], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("relation,word\nmany,cat", "no column 'related'; wanted relation, word, related"),
+        ("relation,word,related\nmany,cat,", "line 2: an empty cell; wanted a relation and its"),
+        ("relation,word,related\n", "found no row in"),
+        (f"relation,word,related\na,b,c\na{EMBEDDED},b,c", "wanted another name"),
+    ],
+)
+def test_a_table_of_related_words_that_is_none_is_refused(text, words, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(text, "utf-8")
+    with pytest.raises((CorpusError, InputError), match=words):
+        read_relations(path)
+
+
+def test_words_of_a_user_that_are_no_tokens_are_refused_and_so_are_words_that_are_not_asked(
+    tmp_path,
+):
+    path = tmp_path / "own.csv"
+    path.write_text("relation,word,related\nmany,cat,cats\nodd,unknown,words", "utf-8")
+    with pytest.raises(InputError, match="found 1 word of the relation 'many' of one token each"):
+        hs.circuits(wired(), **QUICK, relation_pairs=str(path))
+    with pytest.raises(InputError, match="and relations=0; wanted 1 or more"):
+        hs.circuits(wired(), **QUICK, relation_pairs=str(path), relations=0)
+
+
 # --- against a reference ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("reads", ["", EMBEDDED])
 @pytest.mark.parametrize("family", ["GPT-2", "Llama"])
-def test_a_score_is_that_of_a_plain_loop_in_float64(family):
-    """The first layer reads embeddings, the second what the first feed-forward makes of them."""
+def test_a_score_is_that_of_a_plain_loop_in_float64(family, reads):
+    """The first layer reads embeddings, the second what the first feed-forward makes, too."""
     model = random(3, "past tense", family=family)
     weights, relations = WeightMaps(model), relations_of(model)
     pairs, net = relations["past tense"], model.network
@@ -172,7 +216,8 @@ def test_a_score_is_that_of_a_plain_loop_in_float64(family):
             block = net.model.layers[0]
             second = block.mlp(block.post_attention_layernorm(words))
     speaks = weights.unembedding.double().numpy()
-    for at, (layer, read) in enumerate(zip(weights.layers(), (words, second), strict=False)):
+    read_by = (words, words if reads else second)
+    for at, (layer, read) in enumerate(zip(weights.layers(), read_by, strict=False)):
         for head in range(len(layer.value)):
             raised = lowered = 0
             for row, right in zip(read.double().numpy(), pairs.right, strict=True):
@@ -180,7 +225,7 @@ def test_a_score_is_that_of_a_plain_loop_in_float64(family):
                 order = np.argsort(logits).tolist()
                 raised += bool({*order[-AMONG:]} & {*right})
                 lowered += bool({*order[:AMONG]} & {*right})
-            place = {"layer": at, "head": head, "relation": "past tense"}
+            place = {"layer": at, "head": head, "relation": f"past tense{reads}"}
             assert float(found.relation_score.sel(place)) == pytest.approx(raised / len(pairs.ids))
             assert float(found.suppression_score.sel(place)) == pytest.approx(
                 lowered / len(pairs.ids)
@@ -267,7 +312,7 @@ def test_hostile_tokens_are_printable_and_a_dead_head_has_no_tokens(monkeypatch)
     hostile = "\x1b[31m<script>\n\ud800"
     monkeypatch.setattr(type(model.model.tokenizer), "decode", lambda *_, **__: hostile)
     monkeypatch.setattr(
-        "headscope.experiments.circuits.relations.relations_of", lambda _: {"plural": PAIRS}
+        "headscope.experiments.circuits.relations.relations_of", lambda *_: {"plural": PAIRS}
     )
     settings = CircuitSettings(sequences=10, relations=AMONG, replicates=0)
     found = related_words(model.model, WeightMaps(model.model), settings).most_tokens

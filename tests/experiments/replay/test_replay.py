@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as T
+import xarray as xr
 
 import headscope as hs
 from experiments.circuits.decoders import decoder
@@ -15,7 +16,7 @@ from experiments.importance.made import language_model
 from experiments.replay.made import FEW, STOCK, exact, inputs_of, texts
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
-from headscope.claims.reading import Reading
+from headscope.claims.reading import Reading, run_findings
 from headscope.errors import CorpusError, InputError, ModelError, RunStopped
 from headscope.experiments.replay import REPLAY, replaying
 from headscope.experiments.replay.choosing import halves_of
@@ -486,3 +487,24 @@ def test_intervals_are_over_documents_or_of_few_over_inputs(read, said):
     run = replay(exact(), heads=[PLACE], execution=STOCK, **FEW, **read)
     assert units_of(run["replay"]) == said
     assert f"95 % intervals, over {said}." in table(Reading(run.tree, REPLAY)).caption
+
+
+def test_rules_are_not_praised_where_even_attention_does_as_well():
+    run = replay(
+        exact(), corpus=texts(), shares=[0.5, 1], draws=0, replacements=("rules", "even"),
+        execution=STOCK, **FEW,
+    )  # fmt: skip
+    silent = "Nothing else that stood in for heads (even attention) costs surely more"
+    first, *others = run_findings(run.tree)
+    assert first.startswith(silent)
+    assert "surely below" not in " ".join(others)
+
+    replayed = run.tree["replay"].to_dataset()
+    for bound in ("", "_ci_low", "_ci_high"):
+        replayed[f"beyond_rules{bound}"][:] = 1
+        replayed[f"change{bound}"][:] = 0.01
+    tree = run.tree.copy()
+    tree["replay"] = xr.DataTree(replayed)
+    said = " ".join(run_findings(tree))
+    assert silent not in said
+    assert "surely below 16 % up to 100 % of the heads" in said

@@ -1,7 +1,7 @@
 """Computes what each head of a decoder does on made inputs; `circuits` reads the request."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,12 @@ from headscope.experiments.circuits.made_inputs import (
     ordinals,
     repeats,
 )
+from headscope.experiments.circuits.own_relations import Words
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
-from headscope.experiments.circuits.relations import related_words
+from headscope.experiments.circuits.relations import refuse_few, related_words
 from headscope.experiments.circuits.result import circuits_result
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
@@ -66,6 +67,7 @@ def circuit_run(
     model: LanguageModel,
     corpus: CorpusLike | Needles | None,
     settings: CircuitSettings,
+    words: Words,
     *,
     output: str | Path | None = None,
     control: str | Path | None = RANDOM,
@@ -75,11 +77,12 @@ def circuit_run(
     decoder_of(model)
     own = model.model
     refuse_many(settings.switch_off, own.shape)
+    refuse_few(own, words)
     made = repeats(own, sequences=settings.sequences, length=settings.length, seed=settings.seed)
     prompts, against = prompts_of(model, settings), control_of(own, control)
     hidden, others = _needles(own, corpus, settings), _held_out(own, settings)
     how = settings, execution or Execution(), against
-    work = CircuitRun(own, made, ordinals(own), hidden, *how, prompts, others)
+    work = CircuitRun(own, made, ordinals(own), hidden, *how, prompts, others, words)
     return run_experiment(work.request, work.compute, output=output, execution=work.execution)
 
 
@@ -96,6 +99,7 @@ class CircuitRun:
     control: Control | None
     asked: PromptSet | None = None
     others: Repeats | None = None
+    words: Words = field(default_factory=dict)
 
     @property
     def request(self) -> ExperimentRequest:
@@ -107,6 +111,10 @@ class CircuitRun:
             shown = [*shown, *prompts.clean, *prompts.corrupted]
             sides = (prompts.right, prompts.wrong)
             spec["answers"] = [[ids.tolist() for ids in side] for side in sides]
+        if self.words:
+            spec["related_words"] = {
+                name: [*map(list, pairs)] for name, pairs in self.words.items()
+            }
         hidden = self.needles.examples if self.needles else ()
         return ExperimentRequest(
             "circuits",
@@ -136,7 +144,7 @@ class CircuitRun:
         of_heads = self._result(joined(parts), numbers, weights)
         made, settings = self.others, self.settings
         if settings.relations:
-            relations = related_words(self.model, weights, settings)
+            relations = related_words(self.model, weights, settings, self.words)
             of_heads = of_heads.merge(relations).assign_attrs(relations.attrs)
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, takes, whole
+from headscope.errors import InputError
 from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, control_option, run_option
@@ -63,8 +64,12 @@ def circuits(request: CircuitsRequest) -> Run:
 
     check_run_folder(request.output)
     from headscope.experiments.circuits.own_prompts import check_prompts
+    from headscope.experiments.circuits.own_relations import read_relations
 
     check_prompts(settings.prompts)
+    words = read_relations(settings.relation_pairs)
+    if words and not settings.relations:
+        raise InputError("found a table of related words and relations=0; wanted 1 or more tokens")
     if isinstance(request.corpus, str | Path | list):
         from headscope.corpus import corpus_of
 
@@ -75,6 +80,7 @@ def circuits(request: CircuitsRequest) -> Run:
         language_model(model, Loading.of(request)),
         request.corpus,
         settings,
+        words,
         output=request.output,
         control=request.control,
         execution=request.execution,

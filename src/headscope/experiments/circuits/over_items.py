@@ -15,7 +15,7 @@ from headscope.claims.verdict import Verdict, above
 from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import Estimate, estimate, estimate_share, without_interval
 from headscope.core.results import Variable, at
-from headscope.core.wording import percent
+from headscope.core.wording import how_many, percent
 from headscope.experiments.circuits.prompts import PromptSet
 
 FEWEST_ITEMS = 10  # couples: of fewer there are no intervals
@@ -30,7 +30,7 @@ def about(prompts: PromptSet, share: Estimate | None = None) -> dict[str, Any]:
     items = len(set(prompts.items))
     few = ""
     if items < FEWEST_ITEMS:
-        many = f"{items} independent item{'' if items == 1 else 's'}"
+        many = how_many(items, "independent item")
         few = f"{many}: values without intervals; wanted {FEWEST_ITEMS} or more"
     bare = "" if prompts.corrupted else "prompts without corrupted ones: nothing was patched"
     unknown = ""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import CorpusError, InputError, did_you_mean
+from headscope.errors import InputError, did_you_mean
 from headscope.experiments.circuits.made_prompts import MADE
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
-from headscope.tasks.table_files import read_table
+from headscope.tasks.table_files import text_rows
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item", "form")
 OTHER = "corrupted: "  # before the name of a further kind of corrupted prompts
@@ -66,22 +66,16 @@ def unknown_prompts(name: str) -> InputError:
 
 def prompts_in(path: str | Path) -> list[Prompt]:
     """The prompts in a table, as `read_prompts`; no model is needed."""
-    table = read_table(Path(path))
-    if missing := [name for name in COLUMNS[:3] if name not in table.columns]:
-        raise CorpusError(
-            f"{path} has no column {missing[0]!r}; wanted {', '.join(COLUMNS[:3])}, and for "
-            f"patching {', '.join(COLUMNS[3:])}"
+    wanted = "a prompt, its answer and a wrong one"
+    return [
+        Prompt(
+            row["prompt"],
+            f" {row['answer']}",
+            f" {row['wrong']}",
+            row["corrupted"],
+            row["item"],
+            row["form"],
+            tuple((n.removeprefix(OTHER), row[n]) for n in row if n.startswith(OTHER) and row[n]),
         )
-    prompts, kinds = [], [name for name in table.columns if name.startswith(OTHER)]
-    for record in table.records:
-        cells = [str(record.cells.get(name) or "").strip() for name in COLUMNS]
-        if record.fault or not all(cells[:3]):
-            raise CorpusError(
-                f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
-                "answer and a wrong one"
-            )
-        text, answer, wrong, corrupted, item, form = cells
-        more = ((kind, str(record.cells.get(kind) or "").strip()) for kind in kinds)
-        others = tuple((kind.removeprefix(OTHER), cell) for kind, cell in more if cell)
-        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item, form, others))
-    return prompts
+        for row in text_rows(Path(path), COLUMNS[:3], COLUMNS[3:], wanted=wanted)
+    ]

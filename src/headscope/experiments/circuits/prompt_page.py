@@ -23,7 +23,7 @@ from headscope.claims.verdict import any_of
 from headscope.core.display import printable
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import derived_once, model_name, needed, shape
-from headscope.core.wording import capital, fixed, percent
+from headscope.core.wording import capital, fixed, how_many, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError
 from headscope.experiments.circuits.over_items import FEWEST_ITEMS
@@ -69,7 +69,7 @@ class PromptView:
 
     def __repr__(self) -> str:
         many = self.tree["prompts"].sizes["prompt"]
-        return f"<headscope.PromptView {model_name(self.tree)}: {many} prompt{'s' * (many > 1)}>"
+        return f"<headscope.PromptView {model_name(self.tree)}: {how_many(many, 'prompt')}>"
 
     def _repr_html_(self) -> str:
         return frame_of(self.page, f"prompts of {model_name(self.tree)}")
@@ -145,7 +145,7 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     """
     writes = needed(tree, "writes")
     many, kind = int(writes.attrs["prompt_count"]), printable(writes.attrs["prompts"])
-    prompts = f"{many} prompt{'' if many == 1 else 's'} ({kind})"
+    prompts = f"{how_many(many, 'prompt')} ({kind})"
     notes = printable(writes.attrs["notes"])
     if "effect" not in writes or int(writes.attrs["n"]) < FEWEST_ITEMS:
         return (

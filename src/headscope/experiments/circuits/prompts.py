@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from headscope.core.accumulators import Ints
+from headscope.core.wording import how_many
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, InputError
 
@@ -237,7 +238,7 @@ def answer_tokens(tokenizer: Any, text: str, answer: str) -> list[int]:
     if known and np.array_equal(whole[: len(before)], before):
         return own
     pieces = tokenizer.convert_ids_to_tokens(own or whole[-1:].tolist())
-    many = f"{len(own)} token{'s' * (len(own) != 1)} ({', '.join(map(repr, pieces[:6]))})"
+    many = f"{how_many(len(own), 'token')} ({', '.join(map(repr, pieces[:6]))})"
     raise InputError(
         f"after {text!r} the tokenizer makes of the answer {answer!r} {many}; wanted one or more "
         "known tokens that do not change the tokens of the prompt"

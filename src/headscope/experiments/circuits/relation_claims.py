@@ -15,6 +15,7 @@ from headscope.core.results import at
 from headscope.page.tabulate import Cell, Column, Table, rows_table, share
 
 LEAST = 0.25  # ours: of the pairs
+EMBEDDED = " (from the embedding)"  # ends the name of a relation whose words are read so
 SCORES = {"relation_score": "raises", "suppression_score": "lowers"}
 NULL = {name: f"{name}_null" for name in SCORES}
 ABOVE = {name: f"{name}_above" for name in SCORES}
@@ -47,7 +48,10 @@ RULES = {
 
 
 def _above(score: str, run: Reading, _: Estimate, relation: str) -> Bools:
-    return np.logical_not(run(ABOVE[score], relation=relation).value <= 0)
+    above = np.logical_not(run(ABOVE[score], relation=relation).value <= 0)
+    if relation.endswith(EMBEDDED):
+        above[0] = False  # the first layer reads the embedding anyway
+    return above
 
 
 def _relations(score: str, run: Reading) -> list[dict[str, str]]:

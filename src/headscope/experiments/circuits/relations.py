@@ -2,9 +2,10 @@
 
 The relation scores of MAPS (Elhelo and Geva 2025): the share of pairs (word, related word) of which
 the related one is among the k tokens that M raises most, and among those that it lowers most.
-M = x W_V W_O W_U; x is W_E of the word in the first layer that attends, and W_E → first
-feed-forward in all later ones. Only rows of the pairs' words are computed, and whole ones only
-where they can matter: a word below k of some tokens is not among the k highest of all.
+M = x W_V W_O W_U, for two x, as models differ in what their heads read: W_E → first feed-forward,
+but W_E in the first layer that attends; and W_E in all layers. Only rows of the pairs' words are
+computed, and whole ones only where they can matter: a word below k of some tokens is not among the
+k highest of all.
 
 Beside each score stands the same of OTHERS related words of the relation in place of the right one,
 each as often as any other. A head that always raises the same tokens does no more.
@@ -31,9 +32,18 @@ from headscope.core.intervals import (
     surely_above,
 )
 from headscope.core.results import labelled, tabled
+from headscope.core.wording import how_many
+from headscope.errors import InputError
 from headscope.experiments.circuits.made_inputs import WordPairs, ordinals, single_ids
 from headscope.experiments.circuits.made_prompts import ANTONYMS, CAPITALS, NAMES, THINGS
-from headscope.experiments.circuits.relation_claims import ABOVE, NULL, SCORES, VARIABLES
+from headscope.experiments.circuits.own_relations import Words
+from headscope.experiments.circuits.relation_claims import (
+    ABOVE,
+    EMBEDDED,
+    NULL,
+    SCORES,
+    VARIABLES,
+)
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
 from headscope.model.model import Model
@@ -73,52 +83,81 @@ LANGUAGES = (
 )
 
 
-def _pairs(listed: str) -> Iterable[tuple[str, str]]:
-    return ((word, to) for word, to in (pair.split() for pair in listed.split(", ")))
+def _pairs(listed: str) -> list[tuple[str, str]]:
+    return [(word, to) for word, to in (pair.split() for pair in listed.split(", "))]
 
 
-WORDS: Mapping[str, Iterable[tuple[str, str]]] = {
+WORDS: Words = {
     "capitalised form": [(word, word.capitalize()) for word in THINGS.split()],
-    "plural": list(_pairs(PLURALS)),
-    "past tense": list(_pairs(PASTS)),
-    "comparative": list(_pairs(COMPARATIVES)),
-    "opposite": list(_pairs(ANTONYMS)),
-    "capital city": list(_pairs(CAPITALS)),
-    "language": list(_pairs(LANGUAGES)),
+    "plural": _pairs(PLURALS),
+    "past tense": _pairs(PASTS),
+    "comparative": _pairs(COMPARATIVES),
+    "opposite": _pairs(ANTONYMS),
+    "capital city": _pairs(CAPITALS),
+    "language": _pairs(LANGUAGES),
     "same name": [(name, name) for name in NAMES.split()],
     "upper-case letter": [(chr(at + 32), chr(at)) for at in range(ord("A"), ord("Z") + 1)],
 }
 NEXT = "next in order"
 
 
-def relations_of(model: Model) -> dict[str, WordPairs]:
-    """The pairs of each relation that the tokenizer has as single tokens, MOST at most.
+def relations_of(model: Model, own: Words | None = None) -> dict[str, WordPairs]:
+    """The pairs of each relation that the tokenizer has as single tokens: ours, MOST at most, or
+    those of a user.
 
-    A token of the word itself is not right, but of names, whose related word is the word. So a
-    tokenizer that knows no capitals has no pairs of them.
+    Of several pairs with one word, each related word is right. A token of the word itself is not,
+    but of names, whose related word is the word. So a tokenizer that knows no capitals has no pairs
+    of them.
     """
-    return {name: _single_pairs(model, pairs) for name, pairs in WORDS.items()} | {
-        NEXT: ordinals(model)
-    }
+    if own:
+        return {name: _single_pairs(model, pairs, len(pairs)) for name, pairs in own.items()}
+    made = {name: _single_pairs(model, pairs, MOST) for name, pairs in WORDS.items()}
+    return made | {NEXT: ordinals(model)}
 
 
-def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]]) -> WordPairs:
+def refuse_few(model: Model, own: Words) -> None:
+    """Raise InputError for words of a user of which no relation has FEWEST pairs."""
+    counts = {name: len(one.ids) for name, one in relations_of(model, own).items()}
+    if own and max(counts.values()) < FEWEST:
+        most = max(counts, key=lambda name: counts[name])
+        words = how_many(counts[most], "word")
+        raise InputError(
+            f"found {words} of the relation {most!r} of one token each, as "
+            f"their related ones are, and no more in another; wanted {FEWEST} or more in one"
+        )
+
+
+def _single_pairs(model: Model, pairs: Iterable[tuple[str, str]], most: int) -> WordPairs:
     kept = WordPairs([], [], [])
+    places: dict[str, int] = {}
     for word, to in pairs:
         ids, right = single_ids(model, word), single_ids(model, to)
         if word != to:
             right = tuple(one for one in right if one not in ids)
-        if ids and right and len(kept.ids) < MOST:
+        if not (ids and right):
+            continue
+        if word in places:  # each of several words is right
+            kept.right[places[word]] += right
+            kept.words[places[word]] += f", {to}"
+        elif len(kept.ids) < most:
+            places[word] = len(kept.ids)
             kept.ids.append(ids[0])
             kept.right.append(right)
             kept.words.append(f"{word} → {to}")
     return kept
 
 
-def related_words(model: Model, weights: WeightMaps, settings: CircuitSettings) -> xr.Dataset:
-    """Which heads raise and lower related words, see `relation_result`."""
-    relations, among, maps = relations_of(model), settings.relations, list(weights.layers())
+def related_words(
+    model: Model, weights: WeightMaps, settings: CircuitSettings, own: Words | None = None
+) -> xr.Dataset:
+    """Which heads raise and lower related words, see `relation_result`.
+
+    own  pairs of a user, in place of WORDS
+    """
+    relations, among, maps = relations_of(model, own), settings.relations, list(weights.layers())
     hits = relation_hits(maps, weights, relations, among=among)
+    for name, one in relation_hits(maps, weights, relations, among=among, fed=False).items():
+        hits[name + EMBEDDED], relations[name + EMBEDDED] = one, relations[name]
     result = relation_result(hits, relations, among=among, replicates=settings.replicates)
     if not hits:
         return result
@@ -136,10 +175,12 @@ def relation_hits(
     relations: Mapping[str, WordPairs],
     *,
     among: int,
+    fed: bool = True,
 ) -> dict[str, Bools]:
     """Whether each head raises, and lowers, the related word of each word, and OTHERS others.
 
     among    tokens at either end that count: k of MAPS; a token that ties with the next does not
+    fed      whether all layers but the first read the word behind the first feed-forward
     returns  by relation of FEWEST pairs or more, [pair, related, layer, head, 2]: raised, lowered;
              the right one is the first
     """
@@ -149,7 +190,8 @@ def relation_hits(
     words, speaks = [word for one in kept.values() for word in one.ids], weights.unembedding
     width = max(len(forms) for one in kept.values() for forms in one.right)
     related = torch.cat([right_and_others(one, width) for one in kept.values()])
-    first, second = weights.embedding[words].double(), weights.first_feed_forward(words).double()
+    first = weights.embedding[words].double()
+    second = weights.first_feed_forward(words).double() if fed else first
     size, step = ROUNDING * float(speaks.norm(dim=1).max()), max(SOME, 2 * among)
     some = speaks[:: max(1, len(speaks) // step)]
     hits = []

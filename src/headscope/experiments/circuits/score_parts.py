@@ -24,6 +24,7 @@ from headscope.claims.terms import ELHAGE
 from headscope.core.accumulators import REPLICATES, Float64, Ints
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled
+from headscope.core.wording import how_many
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
@@ -152,7 +153,9 @@ def mean_score_parts(
         ("contrast", "query_contrast", "score less the mean over the query's other keys"),
     ):
         variables[name] = Variable(mean(values=sums[side].sum(1)), (), words, "1", ELHAGE)
-    few = f"{len(items)} inputs: values without intervals; wanted {FEWEST_ITEMS} or more"
+    few = (
+        f"{how_many(len(items), 'input')}: values without intervals; wanted {FEWEST_ITEMS} or more"
+    )
     return labelled(variables, coords={"part": parts}).assign_attrs(
         head=own.shape.names.head(layer, number),
         inputs=inputs if isinstance(inputs, str) else "texts",

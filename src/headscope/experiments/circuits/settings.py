@@ -50,6 +50,12 @@ class CircuitSettings(Intervals):
         10,
         least=0,
     )
+    relation_pairs: str = option(
+        "Related words of your own in place of ours: a table with the columns relation, word, "
+        "related.",
+        "",
+        metavar="FILE",
+    )
     composition: bool = flag(
         "Which heads read which: slow in models of thousands of heads.",
         True,

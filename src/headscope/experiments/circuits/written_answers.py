@@ -10,7 +10,7 @@ from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, NANDA, OURS, WANG, Term
 from headscope.core.results import at, estimate, largest_first
-from headscope.core.wording import capital, fixed, percent
+from headscope.core.wording import capital, fixed, how_many, percent
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.panel import Panel
 from headscope.experiments.circuits.over_items import knows_answers
@@ -91,10 +91,10 @@ def findings(run: Reading) -> list[str]:
     dataset = run.data
     sentences = [
         run.text(
-            "After {prompt_count} prompt{many} ({prompts}) the answer lies {logit_difference} "
+            "After {many} ({prompts}) the answer lies {logit_difference} "
             "logits above the wrong one; its probability is {answer_probability:%}, its median "
             "rank {rank:.0f}, its loss {loss} nats.",
-            many="" if dataset.attrs["prompt_count"] == 1 else "s",
+            many=how_many(dataset.attrs["prompt_count"], "prompt"),
             rank=float(dataset["answer_rank"].median()),
             loss=fixed(run.mean("answer_loss"), 2),
         )

@@ -41,7 +41,15 @@ from headscope.core.results import (
     shape,
     token_names,
 )
-from headscope.core.wording import decimals, fixed, heaviest_first, listed, number, with_ends
+from headscope.core.wording import (
+    decimals,
+    fixed,
+    heaviest_first,
+    how_many,
+    listed,
+    number,
+    with_ends,
+)
 
 LAST = 2
 WORDS = {
@@ -247,7 +255,7 @@ def labels_finding(run: Reading) -> str:
     parts = []
     for claims in label_changes(run.tree).values() if not unclaimed_words(run.tree) else ():
         names = Counter(one.name for one in claims).most_common()
-        counts = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
+        counts = "; ".join(f"{name}, {how_many(many, 'head')}" for name, many in names)
         parts.append(f"{len(claims)}{f' ({counts})' * bool(counts)}")
     return f"Labels that heads surely lose: {'; that they gain: '.join(parts)}." if parts else ""
 

@@ -13,6 +13,7 @@ import xarray as xr
 from headscope.core.accumulators import Float64, TopRecords
 from headscope.core.display import Displayed, printable
 from headscope.core.results import Variable, labelled
+from headscope.core.wording import grid_size
 from headscope.corpus import Corpus, Document, Example, Passage
 from headscope.errors import InputError
 from headscope.model.model import Model
@@ -39,7 +40,7 @@ def check_comparable(base: Model, tuned: Model) -> None:
     shapes = [(m.shape.stack, m.shape.layers, m.shape.heads) for m in (base, tuned)]
     if shapes[0] != shapes[1]:
         sizes = " and ".join(
-            f"{model.name!r} {layers} layers × {heads} heads ({stack})"
+            f"{model.name!r} {grid_size(layers, heads)} ({stack})"
             for model, (stack, layers, heads) in zip((base, tuned), shapes, strict=True)
         )
         raise InputError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headscope.core.wording import grid_size
 from headscope.errors import InputError
 from headscope.model.request import id_and_revision
 
@@ -157,7 +158,7 @@ def _refuse_other_shapes(listed: Sequence[ListedCheckpoint]) -> None:
 
 def unlike(name: str, shape: tuple[int, ...], first: str, wanted: tuple[int, ...]) -> str:
     """What is said of a checkpoint of another shape; shapes are layers and heads."""
-    own, other = (f"{one[0]} layers × {one[1]} heads" for one in (shape, wanted))
+    own, other = (grid_size(*one) for one in (shape, wanted))
     return (
         f"{name} has {own}, and {first} has {other}; wanted checkpoints of one training, which "
         "have one shape: leave the others out"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from headscope.claims.reading import Reading
 from headscope.core.results import LIMITS
-from headscope.core.wording import by_unit, capital
+from headscope.core.wording import by_unit, capital, how_many
 from headscope.experiments.evolution.spells import Spell, is_behind, lasting_spells, spells
 from headscope.page.sections import OpeningPlan, heading_of
 from headscope.page.tabulate import Cell, Table, rows_table
@@ -64,7 +64,7 @@ def _births(run: Reading, lasting: list[Spell]) -> Iterator[str]:
         where = ", ".join([names[0] + _height(run, first[0]), *names[1:]])
         where += f" and {rest} more" * (rest > 0)
         later = len(some) - len(first)
-        more = f"; later in {later} more head{'s' * (later > 1)}" * (later > 0)
+        more = f"; later in {how_many(later, 'more head')}" * (later > 0)
         yield f"{capital(some[0].label)} is born {some[0].born}, in {where}{more}."
 
 

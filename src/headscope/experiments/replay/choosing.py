@@ -19,6 +19,7 @@ from headscope.claims.attention_rule import AttentionRule
 from headscope.core.accumulators import Float64, Ints, generator
 from headscope.core.progress import phase
 from headscope.core.results import with_token_names, without_draws
+from headscope.core.wording import how_many
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
@@ -89,9 +90,10 @@ def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: 
     """
     part, units = dealt(examples, (0, 1), seed=seed, purpose="replay", fewest=FEWEST)
     if len(set(units)) < FEWEST:
+        few = how_many(len(set(units)), "input")
         raise CorpusError(
-            f"found {len(set(units))} inputs; wanted at least {FEWEST}: one half chooses the rules "
-            "of the heads, the other tries them"
+            f"found {few}; wanted at least {FEWEST}: one half chooses the rules of the heads, the "
+            "other tries them"
         )
     drawn: list[list[int]] = []
     for number, most in ((0, choosing), (1, trying)):

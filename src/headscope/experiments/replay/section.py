@@ -10,7 +10,7 @@ import pandas as pd
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import above
 from headscope.core.results import LIMITS, at
-from headscope.core.wording import capital, number
+from headscope.core.wording import capital, how_many, number
 from headscope.experiments.replay import terms
 from headscope.page.sections import OpeningPlan, heading_of
 from headscope.page.tabulate import Cell, Column, Rows, Table
@@ -25,6 +25,7 @@ def findings(run: Reading) -> list[str]:
     and whether the rules are what does it.
     """
     parts = (
+        _indifferent_finding,
         _main_finding,
         _yours_finding,
         _all_finding,
@@ -75,6 +76,34 @@ def _moves(run: Reading) -> str:
     return terms.compared(run.data).moves
 
 
+def _rivals(run: Reading) -> dict[str, bool]:
+    """Whether what else stood in costs surely more than rules do, by replacement."""
+    order, place = _first_order(run), _quarter(run)
+    if OURS_OF_RULES not in _names(run):
+        return {}
+    return {
+        name: above(*at(run("beyond_rules", replacement=name, order=order), place)).holds
+        for name in _names(run)
+        if name not in (OURS_OF_RULES, YOURS)
+    }
+
+
+def _indifferent(run: Reading) -> bool:
+    """Whether rules do no better than anything else, as in an untrained network."""
+    rivals = _rivals(run)
+    return bool(rivals) and not any(rivals.values())
+
+
+def _indifferent_finding(run: Reading) -> str:
+    if not _indifferent(run):
+        return ""
+    others = "; ".join(_called(run, name) for name in _rivals(run))
+    return (
+        f"Nothing else that stood in for heads ({others}) costs surely more than their rules: "
+        "these inputs say nothing of the rules."
+    )
+
+
 def _main_finding(run: Reading) -> str:
     names, place, order = _names(run), _quarter(run), _first_order(run)
     first, *others = names
@@ -109,7 +138,7 @@ def _all_finding(run: Reading) -> str:
         return ""
     every = terms.change_text(*_change(run, name, order, len(shares) - 1))
     text = f"With all heads replaced by their rules, {_moves(run)} {every}."
-    if not terms.of_loss(run.data):
+    if not terms.of_loss(run.data) or _indifferent(run):
         return text
     enough = [share for place, share in enumerate(shares) if _holds(run, name, order, place)]
     limit = f"{100 * PUBLISHED:g} %"
@@ -132,26 +161,20 @@ def _random_finding(run: Reading) -> str:
     drawn = int(run.data.attrs["draws"])
     change = terms.change_text(*_change(run, OURS_OF_RULES, "random", place))
     return (
-        f"With as many heads drawn at random ({drawn} draw{'s' * (drawn > 1)}) replaced by their "
+        f"With as many heads drawn at random ({how_many(drawn, 'draw')}) replaced by their "
         f"rules, {_moves(run)} {change}."
     )
 
 
 def _better_finding(run: Reading) -> str:
-    """Whether every other replacement costs surely more than rules do."""
-    order, place = _first_order(run), _quarter(run)
-    others = [name for name in _names(run) if name not in (OURS_OF_RULES, YOURS)]
-    if OURS_OF_RULES not in _names(run) or not others:
+    """Which other replacements cost surely more than rules do."""
+    rivals = _rivals(run)
+    if not any(rivals.values()):
         return ""
-    verdicts = {
-        name: above(*at(run("beyond_rules", replacement=name, order=order), place))
-        for name in others
-    }
-    more = [_called(run, name) for name, one in verdicts.items() if one.holds]
-    unsure = [_called(run, name) for name, one in verdicts.items() if not one.holds]
-    said = f"Surely more than rules cost: {', '.join(more)}." if more else ""
-    not_said = f"Not told from rules, or better: {', '.join(unsure)}." if unsure else ""
-    return " ".join(filter(None, [said, not_said]))
+    more = [_called(run, name) for name, dearer in rivals.items() if dearer]
+    unsure = [_called(run, name) for name, dearer in rivals.items() if not dearer]
+    said = f"Surely more than rules cost: {', '.join(more)}."
+    return f"{said} Not told from rules, or better: {', '.join(unsure)}." if unsure else said
 
 
 def _source_finding(run: Reading) -> str:

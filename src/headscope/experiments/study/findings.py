@@ -12,7 +12,7 @@ from headscope.claims.reading import Reading
 from headscope.claims.verdict import SIGNIFICANT, above, below
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate
-from headscope.core.wording import capital, listed
+from headscope.core.wording import capital, how_many, listed
 from headscope.experiments.ablation.terms import change_text, metric_name, points_text
 from headscope.experiments.comparison.findings import chance_text
 from headscope.experiments.study.terms import (
@@ -54,7 +54,7 @@ def scores_finding(run: Reading, task: str) -> str:
     chance = score_words(data, task, "chance")
     words = (
         f"On {task_title(data, task)}, {metric_name(about)} after training is {listed(scores)} "
-        f"({counted(len(seeds), 'seed')}); a constant answer gives {chance}."
+        f"({how_many(len(seeds), 'seed')}); a constant answer gives {chance}."
     )
     learned = learned_seeds(data, task)
     low = [seed for seed in seeds if seed not in learned]
@@ -193,11 +193,6 @@ def gain_finding(run: Reading, task: str) -> str:
         f"{change_text(about, *held_out)} on the other half: {verdict}. Other heads of the layer: "
         f"{points_text(about, beside, signed=True)}."
     )
-
-
-def counted(count: int, unit: str) -> str:
-    """`1 seed`, `3 seeds`."""
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def share_text(data: xr.Dataset, name: str, task: str, unit: int, count: int) -> tuple[str, str]:

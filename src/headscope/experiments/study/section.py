@@ -9,11 +9,11 @@ import numpy as np
 from headscope.claims.reading import Reading
 from headscope.core.display import printable
 from headscope.core.results import at, estimate, model_name
-from headscope.core.wording import MISSING, capital
+from headscope.core.wording import MISSING, capital, how_many
 from headscope.experiments.ablation.terms import change_text, metric_name, points_text
 from headscope.experiments.comparison.section import change_cells, compared_numbers
 from headscope.experiments.study.features import feature_ends
-from headscope.experiments.study.findings import counted, share_text, study_findings
+from headscope.experiments.study.findings import share_text, study_findings
 from headscope.experiments.study.terms import (
     TOGETHER,
     learned_seeds,
@@ -36,7 +36,7 @@ def heading(run: Reading) -> list[tuple[str, bool]]:
     """The title of the page: the model, the tasks, and how many seeds."""
     data = run.data
     tasks = ", ".join(task_title(data, task) for task in tasks_of(data))
-    seeds = counted(data.sizes["seed"], "seed")
+    seeds = how_many(data.sizes["seed"], "seed")
     return [("What ", False), (model_name(run.tree), True), (f" learns: {tasks}, {seeds}", False)]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from headscope.claims.reading import Reading
 from headscope.core.results import LIMITS, estimate
-from headscope.core.wording import capital, number, percent
+from headscope.core.wording import capital, how_many, number, percent
 from headscope.experiments.trial.terms import MOVES
 from headscope.experiments.trial.verdicts import (
     CONFIRMED,
@@ -52,7 +52,7 @@ def _together(run: Reading) -> str:
     ]
     if not hidden:
         return ""
-    names = "; ".join(f"{one.name} ({len(one.heads)} heads)" for one in hidden[:3])
+    names = "; ".join(f"{one.name} ({how_many(len(one.heads), 'head')})" for one in hidden[:3])
     return f"Confirmed of all heads together and of none alone: {names}."
 
 

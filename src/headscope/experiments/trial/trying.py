@@ -17,6 +17,7 @@ from headscope.claims.plan import NOTHING, OWN
 from headscope.core.accumulators import Float64, Ints, finite_mean, generator
 from headscope.core.head_names import Head
 from headscope.core.progress import begin
+from headscope.core.wording import how_many
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
@@ -135,7 +136,9 @@ class TrialRun:
             elif one.rule not in self.by_name:
                 reasons.append(NO_RULE)
             elif len(places) < LEAST:
-                few = f"found {len(places)} inputs where its rule applies; wanted {LEAST}"
+                few = (
+                    f"found {how_many(len(places), 'input')} where its rule applies; wanted {LEAST}"
+                )
                 reasons.append(few)
             else:
                 reasons.append("")

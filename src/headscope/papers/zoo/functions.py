@@ -16,7 +16,7 @@ from headscope.claims.claim import LEAST_DEPARTURE, Claim
 from headscope.claims.head_labels import all_claims, label_rules
 from headscope.claims.verdict import Outcome, Verdict, above, any_of, known, not_asked
 from headscope.core.results import token_names
-from headscope.core.wording import listed
+from headscope.core.wording import how_many, listed
 
 MOST_NAMED = 6  # functions in a sentence
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}  # what a tokenizer's own tokens are called across models
@@ -104,7 +104,7 @@ def summary(every: list[Function]) -> str:
         f"one model alone has heads for {_named(alone)}" if alone else "none is in one alone",
         *([f"of {unsure} these texts cannot tell"] if unsure else []),
     ]
-    count = f"{len(every)} function{'s' if len(every) != 1 else ''}"
+    count = how_many(len(every), "function")
     return f"Of {count} of heads, {'; '.join(parts)}." if every else ""
 
 
