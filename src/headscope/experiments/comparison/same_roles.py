@@ -89,7 +89,8 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
     ]
     variables = _of_heads(match, shape(first[0]), members)
     if members:
-        variables |= aligned(*members, match.of_nearest(match.margin.low) > 0)
+        mine, theirs = members
+        variables |= aligned(mine, theirs, match.of_nearest(match.margin.low) > 0)
     tried = ({*model.rule_names} for model in models)
     result = labelled(variables, coords={"among": AMONG, "rank": range(LISTED)})
     return result.assign_attrs(
