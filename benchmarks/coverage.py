@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,12 @@ from benchmarks.coverage_documents import (
     frequency_and_norms,
 )
 from benchmarks.coverage_stopping import stopping_table
-from headscope.core.accumulators import Float64, correlation, ratio
+from headscope.core.accumulators import Float64, Ints, correlation, ratio
 from headscope.core.intervals import (
     ANY,
     POSITIVE,
     SHARE,
+    Estimate,
     estimate,
     estimate_correlation,
     estimate_difference,
@@ -58,6 +60,7 @@ from headscope.core.intervals import (
 from headscope.corpus.document import Example
 from headscope.corpus.input_sample import drawn_queries
 from headscope.experiments.comparison.change import simultaneous
+from headscope.experiments.comparison.fingerprints import Fingerprints, distances, in_common
 
 GOOD = (0.93, 0.98)
 FRESH = 1_000_000  # to the seed
@@ -195,6 +198,35 @@ def drawn_cell(queries: int, random: np.random.Generator) -> Cell:
     return Cell("mean", where, means, np.ones(POPULATION), drawn)
 
 
+def alike_heads(seed: int = 0) -> Iterator[Whole]:
+    """How far heads of two models are apart, and what they have in common (`compare` of runs).
+
+    What each head gathers in a document is divided among three rules and the rest at random.
+    """
+    random, names = np.random.default_rng([seed, 1]), ("one rule", "another", "a third")
+    sizes = 1 + random.lognormal(3, 1, POPULATION).astype(np.int64)
+    models = [
+        np.stack([random.dirichlet(8 * of, POPULATION) for of in random.dirichlet([1] * 4, heads)])
+        for heads in (2, 3)
+    ]  # each [head, document, rule + rest]
+
+    def made(number: Callable[..., Estimate], at: Ints) -> Estimate:
+        below, sides = _left_out(sizes[None, at]), list[Fingerprints]()
+        for shares in models:
+            above = np.moveaxis(shares[:, at] * sizes[at, None], -1, 1)  # [head, part, document]
+            draws = np.stack([ratio(_left_out(part), below) for part in above], 1)
+            rules = estimate(draws[..., :-1], bounds=SHARE, sizes=below[..., None])
+            left = estimate(draws[..., -1], bounds=SHARE, sizes=below)
+            heads = len(above)
+            none = Estimate(*np.zeros((3, heads, 0)))
+            where = np.zeros((heads, 2), int), rules, left, np.zeros(heads), none
+            sides.append(Fingerprints(*where, names, (), np.eye(3)))
+        return number(*sides).map(np.ravel)
+
+    for kind, number in (("distance", distances), ("in common", in_common)):
+        yield Whole(kind, "made, of heads", POPULATION, partial(made, number))
+
+
 def treebank_cells(files: Sequence[Path]) -> Iterator[Cell]:
     """What the bundled model's heads do in each document of a treebank."""
     sums, _ = by_document("demo", files)
@@ -300,7 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stopping", action="store_true", help="where a run stops early instead")
     given = parser.parse_args(arguments)
-    cells = list[Cell | Whole](made_cells(given.seed))
+    cells = [*made_cells(given.seed), *alike_heads(given.seed)]
     for kinds, of_files in SOURCES.items():
         if given.treebank and given.only in (None, *kinds):
             cells += of_files(given.treebank)

@@ -1,8 +1,9 @@
 """What was run on what, in words: the facts at the top of a report, and a notebook's summary."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -38,6 +39,10 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
     model, counts = manifest_part(manifest, "model"), manifest_part(manifest, "counts")
     attrs = {str(key): value for key, value in tree.attrs.items()}
     layers, heads = shape(tree)
+    own = {"corpus": manifest_part(manifest, "corpus").get("kind"), **attrs}
+    own |= {"counts": counts, "long": manifest.get("long")}
+    of_runs = partial(_of_runs, manifest.get("compared") or [own])
+    counts = {} if "compared" in manifest else counts
     fingerprint = manifest.get("fingerprint") or attrs.get("spec_fingerprint")
     version = _text(attrs.get("headscope_version"))
     date = _text(manifest.get("created") or attrs.get("created"))
@@ -49,14 +54,15 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
-        Fact("Corpus", _text(attrs.get("corpus") or manifest_part(manifest, "corpus").get("kind"))),
-        Fact("Read", _read(counts, attrs)),
+        Fact("Compared with", _compared_with(manifest, model)),
+        Fact("Corpus", of_runs(lambda run: _text(run.get("corpus")))),
+        Fact("Read", of_runs(lambda run: _read(manifest_part(run, "counts"), run))),
         Fact("Stopped", stopped_early(manifest)),
         Fact("Read beside", beside(tree, counts)),
         Fact("Lengths", _lengths(tree, counts)),
-        Fact("Left out", _left_out(counts, attrs)),
+        Fact("Left out", of_runs(lambda run: _left_out(manifest_part(run, "counts"), run))),
         Fact("Unknown", unknown_words(counts)),
-        Fact("Long inputs", _text(manifest.get("long"))),
+        Fact("Long inputs", of_runs(lambda run: _text(run.get("long")))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
         Fact("Control", _control(tree)),
         Fact("Intervals", _intervals(attrs) + _at_every_look(manifest)),
@@ -70,9 +76,10 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
 
 def details(manifest: Manifest) -> dict[str, list[Fact] | str]:
     """Files of the corpus with their sha256, settings, versions; and the command, '' for none."""
-    files = manifest_part(manifest, "corpus").get("files") or []
+    corpora = [manifest_part(manifest, "corpus"), *manifest.get("compared", ())]
+    files = [file for corpus in corpora for file in corpus.get("files") or []]
     return {
-        "files": _coded((file.get("name"), _content(file)) for file in files),
+        "files": _coded(dict.fromkeys((file.get("name"), _content(file)) for file in files)),
         "settings": _coded(manifest_part(manifest, "spec").items()),
         "versions": _coded(manifest_part(manifest, "versions").items()),
         "command": _text(manifest.get("command")),
@@ -118,6 +125,24 @@ def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> 
     name = _text(model.get("architecture") or attrs.get("architecture"))
     size = _text(model.get("size")) or grid_size(layers, heads)
     return f"{name}, {size}" if name else size
+
+
+def _compared_with(manifest: Manifest, model: Manifest) -> str:
+    """The second model of a comparison of runs, and its weights; "" of any other run."""
+    runs, own = manifest.get("compared", ()), model.get("sha256")
+    others = (run for run in runs if run.get("weights", own) != own)
+    run = next(others, None)
+    return f"{_text(run['model'])}, {run['size']}, weights {run['weights']}" if run else ""
+
+
+def _of_runs(runs: Sequence[Manifest], words: Callable[[Manifest], str]) -> str:
+    """What is said of a run; of those that a comparison compares, of each where they differ."""
+    said = [words(run) for run in runs]
+    if len({*said}) == 1:
+        return f"{said[0]}, in each run" if said[0] and len(runs) > 1 else said[0]
+    return "; ".join(
+        f"{_text(run['model'])}: {one}" for run, one in zip(runs, said, strict=True) if one
+    )
 
 
 def _read(counts: Manifest, attrs: Manifest) -> str:

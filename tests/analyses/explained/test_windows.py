@@ -86,7 +86,8 @@ def test_layers_that_see_other_keys_have_sums_of_their_own():
     """The second of three layers has a window; the last input is shorter than it."""
     rules = [every_rule()[number(name)] for name in (*RESTS, "the previous token", "all marks")]
     sums, rest = RuleSums(len(rules), 3, 2), 3
-    wanted = {name: np.zeros((3, *size)) for name, size in (("rules", (6, 6)), ("all", (2,)))}
+    sizes = {"rules": (6, 6), "rows": (6, 6), "all": (2,)}
+    wanted = {name: np.zeros((3, *size)) for name, size in sizes.items()}
     for seed, window in enumerate((WINDOW, WINDOW, 20)):
         whole, views = RuleMaps.of(rules, made_input(seed, causal=True)), LayersOfInput()
         n = whole.visible.shape[-1]
@@ -99,6 +100,7 @@ def test_layers_that_see_other_keys_have_sums_of_their_own():
             rows, base = maps.rows.double().numpy(), maps.rests[rest].double().numpy()
             moved = rows - maps.applies.double().numpy()[..., None] * base
             wanted["rules"][layer] += np.einsum("rqk,jqk->rj", moved, moved)
+            wanted["rows"][layer] += np.einsum("rqk,jqk->rj", rows, rows)
             wanted["all"][layer] += ((attention.double().numpy() - base) ** 2).sum((1, 2))
         for layers in views.alike():
             sums.add_rules(views.maps(layers[0], whole), 0, layers)
@@ -109,6 +111,8 @@ def test_layers_that_see_other_keys_have_sums_of_their_own():
             np.testing.assert_allclose(rules_[0], wanted["rules"][layer], atol=1e-5)
             np.testing.assert_allclose(every[0, at], wanted["all"][layer], atol=1e-5)
     assert np.abs(wanted["rules"][0] - wanted["rules"][1]).max() > 1
+    every = sums.of_all_layers("rule_rule")
+    np.testing.assert_allclose(every, wanted["rows"].sum(0), atol=1e-5)
 
 
 def test_of_a_long_input_one_query_of_each_stretch_is_read():

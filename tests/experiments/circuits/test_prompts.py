@@ -204,6 +204,12 @@ def test_a_table_of_prompts_is_read(tmp_path):
     assert prompt == P.Prompt("hot is", " cold", " small", "big is")
     asked = prompt_set(english_decoder("GPT-2"), str(path), count=1, seed=0)
     assert asked.prompts == (prompt,)  # as every function takes it
+    path.write_text(
+        "prompt\tanswer\twrong\tcorrupted\tcorrupted: year\nhot is\tcold\tsmall\tbig is\tyear is\n",
+        "utf-8",
+    )
+    (prompt,) = read_prompts(path, english()).prompts
+    assert prompt.others == (("year", "year is"),)
     path.write_text("prompt\tanswer\nhot is\tcold\n", "utf-8")
     with pytest.raises(CorpusError, match="has no column 'wrong'; wanted prompt, answer, wrong"):
         read_prompts(path, english())

@@ -74,6 +74,12 @@ def test_planted_heads_find_their_twins_in_another_architecture(roles):
 
 def test_the_page_and_the_table_say_it(roles, runs):
     page = roles.report().read_text("utf-8")
+    for run in runs:
+        assert f"{run.manifest['model']['name']}: 40 documents, 80 examples" in page
+        assert f"{run.manifest['counts']['tokens']:,} tokens" in page
+    size, weights = "1 layers × 8 heads", runs[1].manifest["model"]["sha256"]
+    assert f"T5EncoderModel, {size}, weights {weights}" in page.replace("\u00a0", " ")
+    assert "nothing, in each run" in page
     assert "Which heads do the same elsewhere?" in page
     assert run_findings(roles.tree)[0] in page.replace("\u00a0", " ")
     table = pd.read_csv(roles.path / "tables/nearest_heads.csv")

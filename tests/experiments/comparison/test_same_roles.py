@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.spatial.distance import cityblock
+from scipy.spatial.distance import cdist, cityblock
 
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.node_names import Nodes
+from headscope.experiments.comparison import SAME_ROLES
 from headscope.experiments.comparison.fingerprints import (
+    ALIKE,
     Fingerprints,
+    as_one,
     distances,
     fingerprints,
     in_common,
 )
 from headscope.experiments.comparison.same_roles import aligned, aligned_verdict, same_roles
+from headscope.experiments.comparison.same_roles_section import table, tables
 
 RULES = (
     "the first token",
@@ -32,6 +37,7 @@ RULES = (
     "the next token",
     "subject → verb",
 )
+OF_RULES = ("rule_number", "rule_number_other")
 EVEN = {"all tokens evenly": 0.95}
 Head = dict[str, float]
 
@@ -140,6 +146,47 @@ def test_a_rule_counts_as_one_whichever_queries_follow_it():
     assert float(roles["distance"][0, 0]) == 0
 
 
+def alike_in(run: xr.DataTree, names: tuple[str, str], cosine: float) -> xr.DataTree:
+    """The run, in whose inputs these two rules predict as alike, and no others."""
+    products = np.eye(len(RULES))
+    at = [RULES.index(name) for name in names]
+    products[at, at[::-1]] = cosine
+    run["explained"]["rule_product"] = xr.DataArray(products, dims=OF_RULES)
+    return run
+
+
+@pytest.mark.parametrize(("cosine", "distance"), [(0.95, 0.0), (0.85, 0.9)])
+def test_rules_that_predict_the_same_in_one_network_count_as_one(cosine, distance):
+    """Where the future is hidden, which of both a head gets is chance."""
+    names = ("the first token", "the separators")
+    one, other = (run_of([[{name: 0.9}]]) for name in names)
+    roles = same_roles([one], [alike_in(other, names, cosine)])
+    assert float(roles["distance"][0, 0]) == pytest.approx(distance)
+    assert bool(roles["margin_ci_low"][0, 0] > 0) == (distance == 0)
+    kinds = json.loads(roles.attrs["names"])
+    assert len(kinds) == len(RULES) - 1 - (distance == 0)  # "…, by marks" is no rule of its own
+    assert roles.attrs["rules"] == len(RULES) - 1
+    if distance == 0:
+        assert kinds[int(roles["common_rule"][0, 0])] == names[0]  # as the first model has it
+
+
+def test_likeness_is_the_cosine_of_rows_and_groups_hold_only_such():
+    rng = np.random.default_rng(5)
+    rows = rng.random((len(RULES), 12)) * (rng.random((len(RULES), 12)) < 0.6)  # of all queries
+    run = run_of([[EVEN]])
+    products = rows @ rows.T / 3
+    run["explained"]["rule_product"] = xr.DataArray(products, dims=OF_RULES)
+    known = fingerprints([run])
+    merged = np.delete(rows, 5, 0)
+    merged[4] += rows[5]  # the previous token, and that by marks
+    np.testing.assert_allclose(known.likeness, 1 - cdist(merged, merged, "cosine"), atol=1e-12)
+    groups = as_one([known], known.rule_names)
+    assert sorted(chain(*groups)) == sorted(known.rule_names)
+    for group in groups:
+        places = [known.rule_names.index(name) for name in group]
+        assert (known.likeness[np.ix_(places, places)] >= ALIKE).all()
+
+
 def test_rules_of_one_run_alone_leave_the_verdict_open():
     """Else a head of syntax would surely have no role where nobody asked for syntax."""
     head = [[{"subject → verb": 0.9}]]
@@ -161,7 +208,8 @@ def some(values, half) -> Fingerprints:
     left = Estimate(rest, rest - 3 * half, rest + 3 * half)
     scores = Estimate(*[values[:, :2]] * 3)
     places, nothing = np.zeros((len(values), 2), int), np.zeros(len(values))
-    return Fingerprints(places, shares, left, nothing, scores, ("a", "b", "c"), ("s", "t"))
+    names, scored = ("a", "b", "c"), ("s", "t")
+    return Fingerprints(places, shares, left, nothing, scores, names, scored, np.eye(3))
 
 
 def test_distances_are_total_variation_and_sums_and_hold_all_that_intervals_allow():
@@ -264,6 +312,17 @@ def test_a_circuit_whose_heads_stand_elsewhere_is_aligned():
     assert roles["circuit_common"].sel(among="all") == 5
     assert aligned_verdict(roles, "all").holds
     assert roles.attrs["prompts"] == "ioi"
+    inside = [divmod(unit, 8) for unit in units]
+    assert [*zip(*np.nonzero(roles["in_circuit"].values), strict=True)] == inside
+    assert roles["other_in_circuit"].sum() == 5  # each the twin of one of these
+    run = Reading(
+        xr.DataTree.from_dict({"/": first.to_dataset(), "/same_roles": roles}), SAME_ROLES
+    )
+    rows = tables(run)["nearest_heads"].query("rank == 0")
+    assert (rows["in_circuit"] == rows["other_in_circuit"]).all()
+    assert rows["in_circuit"].sum() == 5
+    shown = [row[-1].text for row in table(run).groups[0].rows]
+    assert sorted(shown) == [""] * 19 + ["both"] * 5
     chance = with_circuit(second, [divmod(23 - unit, 12) for unit in units], random=0.95)
     nothing = same_roles([mine], [chance])
     assert aligned_verdict(nothing, "all").needs == "a circuit of made: its prompts show none"

@@ -67,6 +67,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.roles, self.amount = self.sums(*cell, MOST_RULES + 1), self.sums(*cell)
         self.queries, self.everywhere = self.sums(), self.sums(4)
         self.applied = self.sums(len(self.rules))
+        self.products = np.full(2 * [len(self.rules)], np.nan, np.float32)
         # What predicts -> the rules of all heads: of their attention, and of what they gather.
         self.heads: dict[str, HeadRules] = {}
         self.of_gathering: dict[str, HeadRules] = {}
@@ -127,6 +128,9 @@ class Explained(SampledAnalysis, question=QUESTION):
     def _choose(self, examples: Sequence[Example]) -> None:
         plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
         sums = self._sums[CHOOSE], self._sums[STOP]
+        queries = sum(len(queries_of(one, seed=self.scope.seed)) for one in examples)
+        products = sum(part.of_all_layers("rule_rule") for part in sums)
+        self.products = np.asarray(products / (queries * len(self._layers)), np.float32)
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
         made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
@@ -358,6 +362,9 @@ class Explained(SampledAnalysis, question=QUESTION):
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
+        of = ("rule_number", "rule_number_other")
+        said = "product of the rows of two rules, mean over queries and layers"
+        made["rule_product"] = Variable(self.products, of, said, "1", OURS, tidy=False)
         for part in (self.unexplained, self.drawn):
             made |= part.variables()
         return made

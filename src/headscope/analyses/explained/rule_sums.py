@@ -100,6 +100,11 @@ class RuleSums:
         """[group, …] sums of the rules alone, as that layer sees the keys."""
         return np.asarray(sum(own[name] for of, own in self.of_layers.items() if layer in of))
 
+    def of_all_layers(self, name: str) -> Float64:
+        """Sums of the rules alone, of all groups, over all layers."""
+        every = self.of_layers.items()
+        return np.asarray(sum(len(layers) * own[name].sum(0) for layers, own in every))
+
     def seeing(self, layer: int) -> tuple[tuple[int, ...], ...]:
         """What tells layers apart that see other keys."""
         return tuple(of for of in self.of_layers if layer in of)

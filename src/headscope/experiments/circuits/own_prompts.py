@@ -12,6 +12,7 @@ from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_pro
 from headscope.tasks.table_files import text_rows
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item", "form")
+OTHER = "corrupted: "  # before the name of a further kind of corrupted prompts
 PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
 
 
@@ -38,7 +39,8 @@ def as_prompt(source: PromptLike) -> Prompt:
 def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
     """The prompts in a table with the columns COLUMNS, of which the last three may be absent.
 
-    An answer stands after its prompt and one space.
+    An answer stands after its prompt and one space. A column `corrupted: NAME` holds a further kind
+    of corrupted prompts.
 
     raises  CorpusError for a file that is no such table; InputError as `encode_prompts`
     """
@@ -73,6 +75,7 @@ def prompts_in(path: str | Path) -> list[Prompt]:
             row["corrupted"],
             row["item"],
             row["form"],
+            tuple((n.removeprefix(OTHER), row[n]) for n in row if n.startswith(OTHER) and row[n]),
         )
         for row in text_rows(Path(path), COLUMNS[:3], COLUMNS[3:], wanted=wanted)
     ]

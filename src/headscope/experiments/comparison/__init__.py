@@ -144,7 +144,8 @@ SAME_ROLES = Question(
             "distance": (
                 "distance of heads",
                 "Total variation between the shares of what both heads gather that each rule "
-                "explains, plus the differences of their scores on made inputs less their null.",
+                "explains, plus the differences of their scores on made inputs less their null. "
+                "Rules that predict nearly the same in one of both networks count as one.",
             ),
             "untrained": (
                 "distance to untrained heads",

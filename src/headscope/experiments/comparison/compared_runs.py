@@ -93,6 +93,16 @@ def _identity(run: Run) -> dict[str, Any]:
     return {name: run.manifest[name] for name in known if name in run.manifest}
 
 
+def _about(run: Run) -> dict[str, Any]:
+    """A run's model and what it has read, for the page of the comparison."""
+    model, said = run.manifest["model"], {n: run.tree.attrs.get(n) for n in ("corpus", "counted")}
+    size = "{architecture}, {layers} layers × {heads} heads".format_map(model)
+    said |= {"model": model["name"], "weights": model["sha256"], "size": size}
+    said |= {name: run.manifest.get(name) for name in ("counts", "long")}
+    said |= {"files": run.manifest["corpus"].get("files")}
+    return {name: one for name, one in said.items() if one}
+
+
 def _place(run: Run) -> str:
     return "a run in memory" if run.path is None else str(run.path)
 
@@ -117,9 +127,10 @@ def _manifest(
 ) -> Manifest:
     first, second = (side[0].manifest for side in sides)
     doubts = [
-        f"{one['model']['name']}: {note}"
-        for one in (first, second)
-        for note in one.get("notes", ())
+        f"{run.manifest['model']['name']}: {note}"
+        for side in sides
+        for run in side
+        for note in run.manifest.get("notes", ())
     ]
     if _texts(first) != _texts(second):
         doubts.append(
@@ -133,11 +144,7 @@ def _manifest(
         "shards": 0,
         "analyses": [SAME_ROLES.name],
         "command": shlex.join(execution.command),
-        "compared": [
-            {"model": run.manifest["model"]["name"], **_identity(run)}
-            for side in sides
-            for run in side
-        ],
+        "compared": [{**_identity(run), **_about(run)} for side in sides for run in side],
         **({"notes": doubts} if doubts else {}),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
     }

@@ -2,7 +2,8 @@
 
 A fingerprint holds the share of what the head gathers that each rule explains (group `explained`),
 and its scores on made inputs less their null (group `circuits`). Rules that name the same keys for
-other kinds of queries ("…, by marks") count as one. It says nothing of depth.
+other kinds of queries ("…, by marks") count as one, and so do rules that predict the same in one
+of two networks: see `as_one`. It says nothing of depth.
 """
 
 from __future__ import annotations
@@ -10,20 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import xarray as xr
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from headscope.analyses.explained.rules import RESTS
 from headscope.analyses.explained.sentences import BY
-from headscope.core.accumulators import Bools, Float64, Ints
+from headscope.core.accumulators import Bools, Float64, Ints, ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, group, shape
 
 RULES, SCORES = "explained", "circuits"  # the groups that hold them
 PATTERNS = ("previous_token", "duplicate_token", "induction")
 _ENDS = ("value", "low", "high")
+ALIKE = 0.9  # ours: cosine of the rows of two rules, from which on they count as one
 OTHERS = ("copied_attention", "retrieval")  # shares of 1, which need no null of their own
+
+
+RulesAsOne = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Fingerprints:
     scores       [unit, score] share of attention, less its null
     rule_names   all rules that were tried; () without the group `explained`
     score_names  () without the group `circuits`
+    likeness     [rule, rule] cosine of the rows of two rules in this network's inputs
     """
 
     places: Ints
@@ -46,18 +55,19 @@ class Fingerprints:
     scores: Estimate
     rule_names: tuple[str, ...]
     score_names: tuple[str, ...]
+    likeness: Float64
 
-    def has(self, rules: Sequence[str], scores: Sequence[str]) -> bool:
+    def has(self, rules: Sequence[RulesAsOne], scores: Sequence[str]) -> bool:
         """Whether it has all these rules and scores."""
-        return {*rules} <= {*self.rule_names} and {*scores} <= {*self.score_names}
+        return {*chain(*rules)} <= {*self.rule_names} and {*scores} <= {*self.score_names}
 
-    def of(self, rules: Sequence[str], scores: Sequence[str]) -> Fingerprints:
-        """These rules and scores, of the heads that have all of them."""
+    def of(self, rules: Sequence[RulesAsOne], scores: Sequence[str]) -> Fingerprints:
+        """These rules, some as one, and scores, of the heads that have all of them."""
         shares = _columns(self.rules, self.rule_names, rules)
-        numbers = _columns(self.scores, self.score_names, scores)
+        numbers = _columns(self.scores, self.score_names, [(name,) for name in scores])
         whole = np.isfinite(np.concatenate([shares.value, numbers.value], 1)).all(1)
-        others = [name for name in self.rule_names if name not in rules]
-        aside = _columns(self.rules, self.rule_names, others).map(lambda end: end.sum(1))
+        others = tuple(name for name in self.rule_names if name not in {*chain(*rules)})
+        aside = _columns(self.rules, self.rule_names, [others]).map(lambda end: end[:, 0])
         left = Estimate(*(getattr(self.left, end) + getattr(aside, end) for end in _ENDS))
         return Fingerprints(
             self.places[whole],
@@ -65,9 +75,15 @@ class Fingerprints:
             left.map(lambda end: end[whole]),
             aside.high[whole],
             numbers.map(lambda end: end[whole]),
-            tuple(rules),
+            tuple(self._most_used(some) for some in rules),
             tuple(scores),
+            np.eye(len(rules)),
         )
+
+    def _most_used(self, rules: RulesAsOne) -> str:
+        """The one of some rules that explains most of all heads."""
+        places = [self.rule_names.index(name) for name in rules]
+        return rules[int(np.nansum(self.rules.value[:, places], 0).argmax())]
 
 
 def fingerprints(trees: Iterable[xr.DataTree], *, untrained: bool = False) -> Fingerprints:
@@ -80,17 +96,34 @@ def fingerprints(trees: Iterable[xr.DataTree], *, untrained: bool = False) -> Fi
     layers, heads = shape(trees[0])
     places = np.stack(np.divmod(np.arange(layers * heads), heads), -1)
     rules = scores = Estimate(*[np.empty((layers * heads, 0))] * 3)
+    likeness = np.empty((0, 0))
     left = Estimate(*np.zeros((3, layers * heads)))
     rule_names, score_names = tuple[str, ...](), tuple[str, ...]()
     for tree in trees:
         if (explained := group(tree, RULES)) is not None and "rule_share" in explained:
-            rules, rule_names = _of_rules(explained)
+            rules, rule_names, likeness = _of_rules(explained)
             left = _left(explained)
         if (circuits := group(tree, SCORES)) is not None:
             scores, score_names = _of_scores(circuits)
     rules, left, scores = (_with_ends(one, exact=untrained) for one in (rules, left, scores))
     nothing = np.zeros(layers * heads)
-    return Fingerprints(places, rules, left, nothing, scores, rule_names, score_names)
+    return Fingerprints(places, rules, left, nothing, scores, rule_names, score_names, likeness)
+
+
+def as_one(models: Sequence[Fingerprints], rules: Sequence[str]) -> list[RulesAsOne]:
+    """The rules, of which each two are together that predict nearly the same in one of the models.
+
+    Where the future is hidden, that holds of "all tokens" and "the own sentence": which of them a
+    head gets is chance. Complete linkage, so that any two of a group are alike by ALIKE or more.
+    """
+    if len(rules) < 2:
+        return [(name,) for name in rules]
+    places = [[model.rule_names.index(name) for name in rules] for model in models]
+    every = [model.likeness[np.ix_(at, at)] for model, at in zip(models, places, strict=True)]
+    apart = squareform(1 - np.max(every, 0), checks=False)
+    group = fcluster(linkage(apart, "complete"), 1 - ALIKE, "distance")
+    numbers = dict.fromkeys(group.tolist())
+    return [tuple(n for n, at in zip(rules, group, strict=True) if at == one) for one in numbers]
 
 
 def distances(one: Fingerprints, other: Fingerprints) -> Estimate:
@@ -146,8 +179,9 @@ def _shared(one: Fingerprints, at: int, other: Fingerprints) -> Sequence[Float64
     return value, low, high + unknown + np.minimum(other.elsewhere, one.left.high[at])
 
 
-def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
-    """[unit, rule] from the slots of each head, and the rules; a rest counts as one.
+def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...], Float64]:
+    """[unit, rule] from the slots of each head, the rules, and how alike these are; a rest counts
+    as one.
 
     A head whose shares have no interval has none for any rule, those included that it did not get.
     """
@@ -168,7 +202,22 @@ def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...]]:
         made[(rest < 0) | np.isnan(made).any(1)] = np.nan
         return made
 
-    return shares.map(by_rule), tuple(names)
+    return shares.map(by_rule), tuple(names), _likeness(data, column)
+
+
+def _likeness(data: xr.Dataset, number: Ints) -> Float64:
+    """[rule, rule] cosine of the sums of the rows of rules of one number; 0 where it is not known,
+    as in runs of earlier versions.
+    """
+    count = number.max() + 1
+    if "rule_product" not in data:
+        return np.eye(count)
+    of_number = (number == np.arange(count)[:, None]) + 0.0
+    products = of_number @ data["rule_product"].values @ of_number.T
+    size = np.sqrt(np.diagonal(products))
+    cosine = np.nan_to_num(ratio(products, np.outer(size, size)))
+    np.fill_diagonal(cosine, 1)
+    return np.minimum(cosine, 1)
 
 
 def _left(data: xr.Dataset) -> Estimate:
@@ -199,6 +248,8 @@ def _with_ends(one: Estimate, *, exact: bool) -> Estimate:
     return Estimate(one.value, np.where(none, low, one.low), np.where(none, high, one.high))
 
 
-def _columns(one: Estimate, names: Sequence[str], wanted: Sequence[str]) -> Estimate:
-    places = [names.index(name) for name in wanted]
-    return one.map(lambda end: end[:, places])
+def _columns(one: Estimate, names: Sequence[str], wanted: Sequence[RulesAsOne]) -> Estimate:
+    """[unit, group] sums over the columns of each group of names."""
+    places = [[names.index(name) for name in some] for some in wanted]
+    shape = (len(wanted), len(one.value))
+    return one.map(lambda end: np.reshape([end[:, at].sum(1) for at in places], shape).T)

@@ -34,6 +34,7 @@ from headscope.experiments.comparison.fingerprints import (
     RULES,
     SCORES,
     Fingerprints,
+    as_one,
     distances,
     fingerprints,
     in_common,
@@ -48,7 +49,8 @@ NO_UNTRAINED = "heads without training: runs with a control, computed by this ve
 NO_CIRCUITS = "a circuit of both models: headscope circuits MODEL --prompts NAME, named by --also"
 Trees = Sequence[xr.DataTree]
 TIDY = ("distance", "untrained", "common", "margin", "alike")
-OF_HEADS = (*TIDY, "other_untrained", "mutual", "common_rule")
+IN_CIRCUITS = ("in_circuit", "other_in_circuit")
+OF_HEADS = (*TIDY, "other_untrained", "mutual", "common_rule", *IN_CIRCUITS)
 CELL, RANKED = ("layer", "head"), ("layer", "head", "rank")
 
 
@@ -64,28 +66,31 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
                    `_Match.margin`, NaN without heads without training; alike, how many heads of
                    the second model surely have it; mutual, 1: each is the other's nearest;
                    other_layer, other_head and rank_distance [layer, head, rank], the nearest heads;
-                   circuit_… [among], see `aligned`.
+                   in_circuit and other_in_circuit, 1: the head is in its model's circuit, and its
+                   nearest one in that of the other; circuit_… [among], see `aligned`.
                    None where the runs of both models hold no fingerprint of the same kind
     """
     models = fingerprints(first), fingerprints(second)
     rules, scores = (_common(models, kind) for kind in ("rule_names", "score_names"))
     if not (rules or scores):
         return None
-    one, other = (model.of(rules, scores) for model in models)
+    groups = as_one(models, rules)
+    one, other = (model.of(groups, scores) for model in models)
     if not (len(one.places) and len(other.places)):
         return None
     networks = [network for trees in (first, second) for network in _untrained(trees)]
-    whole = (network.of(rules, scores) for network in networks if network.has(rules, scores))
+    whole = (network.of(groups, scores) for network in networks if network.has(groups, scores))
     none = [network for network in whole if len(network.places)]
     match = _Match(one, other, *(_beside(model, none) for model in (one, other)))
-    variables = _of_heads(match, shape(first[0]))
     circuits, needs = _circuits(first, second)
-    if circuits:
-        mine, theirs = (
-            members[places[:, 0], places[:, 1]]
-            for members, places in zip(circuits, (one.places, other.places), strict=True)
-        )
-        variables |= aligned(mine, theirs[match.nearest], match.of_nearest(match.margin.low) > 0)
+    members = [
+        whole[places[:, 0], places[:, 1]]
+        for whole, places in zip(circuits, (one.places, other.places[match.nearest]), strict=False)
+    ]
+    variables = _of_heads(match, shape(first[0]), members)
+    if members:
+        mine, theirs = members
+        variables |= aligned(mine, theirs, match.of_nearest(match.margin.low) > 0)
     tried = ({*model.rule_names} for model in models)
     result = labelled(variables, coords={"among": AMONG, "rank": range(LISTED)})
     return result.assign_attrs(
@@ -93,7 +98,7 @@ def same_roles(first: Trees, second: Trees) -> xr.Dataset | None:
         other_layers=shape(second[0])[0],
         other_heads=shape(second[0])[1],
         other_numbers=" ".join(map(str, names_of(second[0]).numbers)),
-        names=json.dumps([*rules, *scores]),
+        names=json.dumps([*one.rule_names, *scores]),
         rules=len(rules),
         rules_of_one=len(set.symmetric_difference(*tried)) if rules else 0,
         scores=", ".join(scores),
@@ -253,7 +258,9 @@ class _Match:
         return Estimate(ends("value", "value"), ends("low", "high"), ends("high", "low"))
 
 
-def _of_heads(match: _Match, size: tuple[int, int]) -> dict[str, Variable]:
+def _of_heads(
+    match: _Match, size: tuple[int, int], members: Sequence[Bools]
+) -> dict[str, Variable]:
     one, other, margin = match.one, match.other, match.margin
     listed = min(LISTED, len(other.places))
     order = np.argsort(match.apart.value, axis=1, kind="stable")[:, :listed]  # [unit, rank]
@@ -296,6 +303,9 @@ def _of_heads(match: _Match, size: tuple[int, int]) -> dict[str, Variable]:
         "other_layer": (ranked[..., 1], "place of the layer of the nearest heads"),
         "other_head": (ranked[..., 2], "the nearest heads in their layers"),
     }
+    said_of = ("1: the head is in the circuit", "1: the nearest head is in the other’s circuit")
+    for name, member, said in zip(IN_CIRCUITS, members, said_of, strict=False):
+        known[name] = (member.astype(np.float64), said)
     made = dict[str, Variable]()
     for name, (value, said) in known.items():
         grid = value.map(on_grid) if isinstance(value, Estimate) else on_grid(value)

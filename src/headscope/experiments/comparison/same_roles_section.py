@@ -32,7 +32,7 @@ from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import legend_of
 from headscope.draw.panel import Panel
 from headscope.experiments.comparison import SAME_ROLES
-from headscope.experiments.comparison.same_roles import NO_UNTRAINED, aligned_verdict
+from headscope.experiments.comparison.same_roles import IN_CIRCUITS, NO_UNTRAINED, aligned_verdict
 from headscope.page.sections import OpeningPlan
 from headscope.page.tabulate import Cell, Column, Table, measured, rows_table, share
 
@@ -162,7 +162,7 @@ def _rule(run: Reading, layer: int, head: int) -> str:
 
 def table(run: Reading) -> Table | None:
     """The heads that surely have the same role, the surest first; then the other ones."""
-    by_head = verdicts(run)
+    by_head, circuits = verdicts(run), IN_CIRCUITS[0] in run.data
     order = sorted(by_head, key=lambda place: -np.nan_to_num(run("margin").low[place], nan=-np.inf))
     rows = [
         [
@@ -174,10 +174,11 @@ def table(run: Reading) -> Table | None:
             Cell(SAME[by_head[place].outcome]),
             _counted(float(run.data["alike"].values[place])),
             _rule(run, *place),
+            *([_in_circuits(run, *place)] if circuits else []),
         ]
         for place in order[:TABLE_ROWS]
     ]
-    columns = [
+    columns: list[str | Column] = [
         "Head",
         "Nearest",
         Column("Distance", "", "distance"),
@@ -186,6 +187,7 @@ def table(run: Reading) -> Table | None:
         "Verdict",
         Column("Alike", "heads", "alike"),
         "Most in common",
+        *["Circuit"] * circuits,
     ]
     one, other = _models(run)
     caption = (
@@ -193,10 +195,17 @@ def table(run: Reading) -> Table | None:
         "same by these rules and scores, 1 if other things. Untrained: distance to the nearest of "
         f"{run.data.attrs['untrained_heads']} heads without training. In common: what the same "
         "rules explain of both. In brackets the least and the most that the 95 % intervals of all "
-        f"shares allow. Alike: how many heads of {other} surely have the role. All heads: "
+        f"shares allow. Alike: how many heads of {other} surely have the role. "
+        f"{'Circuit: which of both is in that of its model. ' * circuits}All heads: "
         "tables/nearest_heads."
     )
     return rows_table("Nearest heads", columns, rows, caption)
+
+
+def _in_circuits(run: Reading, layer: int, head: int) -> str:
+    """Which of a head and its nearest one are in the circuit of their model."""
+    head_in, nearest_in = (run.data[name].values[layer, head] > 0 for name in IN_CIRCUITS)
+    return "both" if head_in and nearest_in else "head" * head_in or "nearest" * nearest_in
 
 
 def _counted(value: float) -> str:
@@ -215,6 +224,7 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
             *[f"{n}{end}" for n in ("common", "margin") for end in ("", *LIMITS)],
             *[f"distance{end}" for end in LIMITS],
             *("untrained", "other_untrained", "alike", "mutual"),
+            *(name for name in IN_CIRCUITS if name in data),
         ]
         for rank in np.flatnonzero(np.isfinite(cell["rank_distance"].values)).tolist():
             first = rank == 0

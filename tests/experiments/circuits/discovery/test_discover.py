@@ -125,21 +125,33 @@ def test_what_scores_well_and_does_nothing_is_left_out():
     assert set(np.flatnonzero(seen)) == {0, *true}
 
 
-@pytest.mark.parametrize("items", [16, 60])
-def test_the_interval_of_an_inclusion_covers_that_of_samples_of_very_many_items(items):
-    """Nodes whose scores are skewed; their means lie near each other, so that all are unsure."""
+@pytest.mark.parametrize(("items", "kinds"), [(16, 1), (60, 1), (16, 3)])
+def test_the_interval_of_an_inclusion_covers_that_of_samples_of_very_many_items(items, kinds):
+    """Nodes whose scores are skewed; their means lie near each other, so that all are unsure.
+
+    Kinds of corrupted prompts rank them nearly alike, each in units of its own.
+    """
     rng, many, held = np.random.default_rng(items), items // 3, []
-    means = 1 + np.array([0.1, 0.05, 0, -0.05, -0.1]) * (30 / items) ** 0.5
-    drawn = means * rng.gamma(4, 1 / 4, (3000, many, 5))
-    first = np.argsort(-drawn.sum(1), axis=1)[:, :2]
-    wanted = np.bincount(first.ravel(), minlength=5) / len(drawn)
-    assert ((wanted > 0.1) & (wanted < 0.9)).all()
+    means = 1 + np.array([0.1, 0.05, 0, -0.05, -0.1]) * (30 / items) ** 0.5  # [node]
+    of_kinds = means * np.exp(0.05 * rng.standard_normal((kinds, 1, 5)) * (kinds > 1))
+    units = np.array([1, 5, 0.2])[:kinds, None, None]
+
+    def drawn(*count: int):
+        """[kind, …, node] scores of items, which kinds have in common by half."""
+        own = [rng.gamma(4, 1 / 4, (*count, 5)) for _ in range(kinds + 1)]
+        scores = np.stack([(own[0] + other) / 2 for other in own[1:]]) if kinds > 1 else own[:1]
+        return np.moveaxis(np.moveaxis(np.asarray(scores), 0, -2) * of_kinds[:, 0], -2, 0)
+
+    sums = drawn(3000, many).sum(2)  # [kind, sample, node]
+    largest = sums.mean(1, keepdims=True).max(-1, keepdims=True)
+    drawn_kinds = rng.multinomial(kinds, np.full(kinds, 1 / kinds), 3000).T[..., None]
+    first = np.argsort(-(drawn_kinds * sums / largest).sum(0), axis=1)[:, :2]
+    wanted = np.bincount(first.ravel(), minlength=5) / 3000
+    assert ((wanted > 0.05) & (wanted < 0.95)).all()
     for seed in range(40):
-        scores, names = (
-            means * rng.gamma(4, 1 / 4, (items, 5)),
-            [f"item {at}" for at in range(items)],
-        )
-        share = inclusion(names, [""] * items, scores[None], size=2, many=many, seed=seed)
+        names = [f"item {at}" for at in range(items)]
+        how = {"size": 2, "many": many, "seed": seed}
+        share = inclusion(names, [""] * items, units * drawn(items), **how)
         one = included(share, many=many, items=items)
         held.append((one.low <= wanted) & (wanted <= one.high))
     assert 0.9 <= np.mean(held) <= 0.995
