@@ -377,7 +377,7 @@ def _of_maps(begin, stop, maps, kinds, second, rows_of, outs):
         apart = np.zeros((2, 2, n))  # [ink | cells, own sentence | other, distance]
         parts = np.zeros((3, 2, 2))  # [weight | ink | cells, query's sentence, key's]
         peak_lag = np.zeros(n, np.int64)
-        sums = np.zeros(4)  # squares of weights, largest of rows, focus of content, rows with content
+        sums = np.zeros(4)  # squares of weights, largest of rows, focus of content, rows of it
         ink = np.empty(n, np.float32)
         for r in range(n):
             last = r + 1 if causal else n
