@@ -19,7 +19,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase, GraphicsContextBase
 from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox, Transform, TransformedPath
@@ -109,6 +108,9 @@ def picture_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the bytes of an `svg`, `png` or `pdf` file."""
     with _in_points(figure):
         if kind == "pdf":
+            # Half a second of imports, for this kind alone.
+            from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
             file = io.BytesIO()
             canvas: Any = FigureCanvasPdf(figure)
             canvas.print_pdf(file, metadata=dict.fromkeys(_PDF_METADATA))

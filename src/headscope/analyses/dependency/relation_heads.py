@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import xarray as xr
@@ -62,22 +63,23 @@ def relation_heads(
     dependency: xr.Dataset, among: Sequence[int] | None = None
 ) -> list[RelationHead]:
     """Every relation scored, or `among` positions: TOTALS, then labels, the most frequent first."""
-    scored, layers = list[RelationHead](), best_places(dependency)
-    for place in range(dependency.sizes["relation"]) if among is None else among:
-        here = dependency.isel(relation=place)
-        others = (float(here[f"best_{name}"]) for name in ("head", "direction", "offset"))
-        where = [float(layers[place]), *others]
-        if np.isfinite(where).all() and int(here["count"]):
-            layer, head, direction, offset = map(int, where)
-            numbers = ("held_out", "best_accuracy", "baseline", "advantage")
+    scored, count = list[RelationHead](), dependency["count"].values
+    others = (dependency[f"best_{name}"].values for name in ("head", "direction", "offset"))
+    where = np.stack([best_places(dependency), *others], 1)  # [relation, part of a place]
+    names = ("held_out", "best_accuracy", "baseline", "advantage")
+    numbers = [estimate(dependency, name) for name in names]  # [relation] each
+    labels, directions = (dependency[name].values for name in ("relation", "direction"))
+    for place in range(len(labels)) if among is None else among:
+        if np.isfinite(where[place]).all() and count[place]:
+            layer, head, direction, offset = map(int, where[place])
             scored.append(
                 RelationHead(
-                    str(dependency["relation"].values[place]),
-                    int(here["count"]),
+                    str(labels[place]),
+                    int(count[place]),
                     (layer, head),
-                    str(dependency["direction"].values[direction]),
+                    str(directions[direction]),
                     offset,
-                    *(estimate(here, name) for name in numbers),
+                    *(one.map(itemgetter(place)) for one in numbers),
                 )
             )
     return scored

@@ -110,44 +110,6 @@ def _ratio(part: float, whole: float) -> float:
 
 
 @compile_loop
-def _of_map(weights, kinds, second, rows, out):
-    """All numbers of a map but those of its rows [special | marked | largest content, query]."""
-    n = len(weights)
-    largest, upper = np.float32(1.1754944e-38), np.float32(0)
-    for r in range(n):
-        for c in range(n):
-            largest = max(largest, weights[r, c])
-        for c in range(r + 1, n):
-            upper += weights[r, c]
-    causal = upper < 1e-4 * n
-    scale = np.float32(1) / largest
-    columns = np.zeros((2, n))  # [weight | ink, key]
-    lags = np.zeros((3, 2 * n - 1))  # [weight | ink | cells, lag] of content, no special query
-    whole = np.zeros((2, 2 * n - 1))  # [ink | cells, lag]
-    apart = np.zeros((2, 2, n))  # [ink | cells, own sentence | other, distance]
-    parts = np.zeros((3, 2, 2))  # [weight | ink | cells, query's sentence, key's]
-    peak_lag = np.zeros(n, np.int64)
-    sums = np.zeros(4)  # squares of weights, largest of rows, focus of content, rows with content
-    ink = np.empty(n, np.float32)
-    for r in range(n):
-        last = r + 1 if causal else n
-        for c in range(last):
-            ink[c] = np.sqrt(max(weights[r, c] * scale, np.float32(0)))
-        _add_row(r, weights[r, :last], ink, kinds, columns, rows, whole, peak_lag, sums)
-        if kinds[r] != SPECIAL:
-            _add_content(r, weights[r, :last], ink, kinds, second, lags, apart, parts)
-    _columns_and_rows(columns, rows, kinds, causal, out)
-    _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out)
-    out[28] = _ratio(_sum(rows[2]), n)
-    count = 0
-    for kind in kinds:
-        count += kind != SPECIAL
-    _line(weights, kinds, count, lags, rows[2], peak_lag, out)
-    _lags_and_bands(lags, n, count, out)
-    _segments(n, second, apart, parts, out)
-
-
-@compile_loop
 def _add_row(r, weights, ink, kinds, columns, rows, whole, peak_lag, sums):
     """Add what every query tells."""
     n = columns.shape[1]
@@ -234,7 +196,7 @@ def _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out):
 def _line(weights, kinds, count, lags, peak, peak_lag, out):
     """How plain the plainest line along the diagonal is."""
     n = len(weights)
-    kept, best, best_ink = 0, 0, -1.0
+    kept, best, best_ink = np.int64(0), 0, -1.0
     for lag in range(-LAGS, LAGS + 1):
         ink = _ink_at(lags, lag, n)
         if ink > best_ink:
@@ -393,6 +355,40 @@ def _segments(n, second, apart, parts, out):
 
 
 @threaded(lambda maps, *_: len(maps))
-def _of_maps(begin, stop, maps, kinds, second, rows, out):
+def _of_maps(begin, stop, maps, kinds, second, rows_of, outs):
+    """All numbers of each map but those of its rows [special | marked | largest content, query]."""
+    n = len(kinds)
+    count = np.int64(0)  # with a type: of a literal, what is called is compiled once more
+    for kind in kinds:
+        count += kind != SPECIAL
     for at in range(begin, stop):
-        _of_map(maps[at], kinds, second, rows[at], out[at])
+        weights, rows, out = maps[at], rows_of[at], outs[at]
+        largest, upper = np.float32(1.1754944e-38), np.float32(0)
+        for r in range(n):
+            for c in range(n):
+                largest = max(largest, weights[r, c])
+            for c in range(r + 1, n):
+                upper += weights[r, c]
+        causal = upper < 1e-4 * n
+        scale = np.float32(1) / largest
+        columns = np.zeros((2, n))  # [weight | ink, key]
+        lags = np.zeros((3, 2 * n - 1))  # [weight | ink | cells, lag] of content, no special query
+        whole = np.zeros((2, 2 * n - 1))  # [ink | cells, lag]
+        apart = np.zeros((2, 2, n))  # [ink | cells, own sentence | other, distance]
+        parts = np.zeros((3, 2, 2))  # [weight | ink | cells, query's sentence, key's]
+        peak_lag = np.zeros(n, np.int64)
+        sums = np.zeros(4)  # squares of weights, largest of rows, focus of content, rows of it
+        ink = np.empty(n, np.float32)
+        for r in range(n):
+            last = r + 1 if causal else n
+            for c in range(last):
+                ink[c] = np.sqrt(max(weights[r, c] * scale, np.float32(0)))
+            _add_row(r, weights[r, :last], ink, kinds, columns, rows, whole, peak_lag, sums)
+            if kinds[r] != SPECIAL:
+                _add_content(r, weights[r, :last], ink, kinds, second, lags, apart, parts)
+        _columns_and_rows(columns, rows, kinds, causal, out)
+        _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out)
+        out[28] = _ratio(_sum(rows[2]), n)
+        _line(weights, kinds, count, lags, rows[2], peak_lag, out)
+        _lags_and_bands(lags, n, count, out)
+        _segments(n, second, apart, parts, out)
