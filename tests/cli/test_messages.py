@@ -229,7 +229,8 @@ def test_a_document_of_ten_thousand_tokens_is_windowed_skipped_or_refused(
     done = atlas(*given, model=tiny_place)
     assert done.code == 0, done.err
     assert "windowed: 1 passage longer than an input" in done.out
-    inputs, tokens = map(int, re.search(r"(\d+) inputs, (\d+) tokens", done.out).groups())
+    counts = re.search(r"([\d,]+) inputs, ([\d,]+) tokens", done.out).groups()
+    inputs, tokens = (int(count.replace(",", "")) for count in counts)
     assert tokens == 10_000 + 4 + 2 * inputs  # every token once, and [CLS] and [SEP] around
     done = atlas(*given, "--long", "skip", "--overwrite", model=tiny_place)
     assert done.code == 0, done.err

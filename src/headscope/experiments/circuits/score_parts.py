@@ -153,9 +153,8 @@ def mean_score_parts(
         ("contrast", "query_contrast", "score less the mean over the query's other keys"),
     ):
         variables[name] = Variable(mean(values=sums[side].sum(1)), (), words, "1", ELHAGE)
-    few = (
-        f"{how_many(len(items), 'input')}: values without intervals; wanted {FEWEST_ITEMS} or more"
-    )
+    many = how_many(len(items), "input")
+    few = f"{many}: values without intervals; wanted {FEWEST_ITEMS} or more"
     return labelled(variables, coords={"part": parts}).assign_attrs(
         head=own.shape.names.head(layer, number),
         inputs=inputs if isinstance(inputs, str) else "texts",
