@@ -204,8 +204,8 @@ def table(run: Reading) -> Table | None:
 
 def _in_circuits(run: Reading, layer: int, head: int) -> str:
     """Which of a head and its nearest one are in the circuit of their model."""
-    head_in, nearest_in = (run.data[name].values[layer, head] > 0 for name in IN_CIRCUITS)
-    return "both" if head_in and nearest_in else "head" * head_in or "nearest" * nearest_in
+    one, other = (bool(run.data[name].values[layer, head]) for name in IN_CIRCUITS)
+    return "both" if one and other else "head" * one or "nearest" * other
 
 
 def _counted(value: float) -> str:
