@@ -154,7 +154,7 @@ def p_words(p: float) -> str:
 
 def how_many(count: int, unit: str) -> str:
     """`1 head`, `1,234 heads`."""
-    return f"{count:,} {unit}{'s' * (count != 1)}"
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def grid_size(layers: int, heads: int) -> str:
