@@ -110,5 +110,9 @@ def test_one_number_of_digits_tells_every_value_from_its_interval():
 
 
 def test_one_thing_is_not_spoken_of_as_many():
-    assert [how_many(n, "head") for n in (0, np.int64(1), 1234)] == ["0 heads", "1 head", "1,234 heads"]
+    assert [how_many(n, "head") for n in (0, np.int64(1), 1234)] == [
+        "0 heads",
+        "1 head",
+        "1,234 heads",
+    ]
     assert grid_size(1, 12) == "1 layer × 12 heads"
