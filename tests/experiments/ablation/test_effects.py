@@ -78,6 +78,14 @@ def test_no_effect_is_said_only_where_the_whole_interval_lies_within_the_margin(
     assert words == ["no effect", "cannot tell", "cannot tell"]
 
 
+def test_a_change_within_the_margin_is_no_effect_however_sure_it_is():
+    """More examples would turn the one verdict into the other."""
+    value = np.full(2, -0.004)
+    low, high = np.array([-0.006, -0.012]), np.full(2, -0.002)
+    words = verdicts(Estimate(value, low, high), np.full(2, 0.001), 0.01)
+    assert words == ["no effect", "helpful"]
+
+
 @pytest.mark.parametrize(("examples", "word"), [(200, "cannot tell"), (300, "no effect")])
 def test_a_head_that_flips_no_answer_is_without_effect_only_if_there_are_examples_enough(
     examples, word

@@ -174,6 +174,9 @@ def _constant_loss(task: Task, labels: Array) -> float:
 def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
     """The verdict on each change: helpful, harmful, no effect, cannot tell.
 
+    A change that is told from chance, and surely within the margin, is no effect: else more
+    examples would turn one verdict into the other.
+
     difference  [variant] of the score, or of what falls as the loss rises
     margin      a change that counts as none
     """
@@ -182,10 +185,10 @@ def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
         strict=True,
     )
     return [
-        (HELPFUL if value < 0 else HARMFUL)
-        if chance < SIGNIFICANT and abs(value) > 0
-        else NO_EFFECT
+        NO_EFFECT
         if within(value, low, high, margin).holds
+        else (HELPFUL if value < 0 else HARMFUL)
+        if chance < SIGNIFICANT and abs(value) > 0
         else str(Outcome.CANNOT_TELL)
         for value, low, high, chance in rows
     ]

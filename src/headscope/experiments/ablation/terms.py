@@ -30,10 +30,14 @@ TERMS = {
         OURS,
     ),
     "helpful": Term(
-        "helpful", "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"
+        "helpful",
+        "The score falls without the head, by more than chance and more than counts as none.",
+        f"{KOVALEVA}, §4.6",
     ),
     "harmful": Term(
-        "harmful", "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"
+        "harmful",
+        "The score rises without the head, by more than chance and more than counts as none.",
+        f"{KOVALEVA}, §4.6",
     ),
     "no_effect": Term(
         "no effect",
