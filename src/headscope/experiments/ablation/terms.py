@@ -31,12 +31,12 @@ TERMS = {
     ),
     "helpful": Term(
         "helpful",
-        "The score falls without the head, by more than chance, and not surely by too little to count.",
+        "The score falls without the head, by more than chance; not surely by too little to count.",
         f"{KOVALEVA}, §4.6",
     ),
     "harmful": Term(
         "harmful",
-        "The score rises without the head, by more than chance, and not surely by too little to count.",
+        "The score rises without the head, by more than chance; not surely by too little to count.",
         f"{KOVALEVA}, §4.6",
     ),
     "no_effect": Term(
