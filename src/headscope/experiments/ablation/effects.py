@@ -174,8 +174,8 @@ def _constant_loss(task: Task, labels: Array) -> float:
 def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
     """The verdict on each change: helpful, harmful, no effect, cannot tell.
 
-    A change that is told from chance, and surely within the margin, is no effect: else more
-    examples would turn one verdict into the other.
+    A significant change that surely lies within the margin is no effect: else more examples
+    would turn one verdict into the other.
 
     difference  [variant] of the score, or of what falls as the loss rises
     margin      a change that counts as none
