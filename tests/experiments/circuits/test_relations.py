@@ -190,9 +190,13 @@ def test_words_of_a_user_that_are_no_tokens_are_refused_and_so_are_words_that_ar
 ):
     path = tmp_path / "own.csv"
     path.write_text("relation,word,related\nmany,cat,cats\nodd,unknown,words", "utf-8")
-    with pytest.raises(InputError, match="found 1 word of the relation 'many' of one token each"):
+    with pytest.raises(
+        InputError, match="found 1 pair of the relation 'many' whose words are one token each"
+    ):
         hs.circuits(wired(), **QUICK, relation_pairs=str(path))
-    with pytest.raises(InputError, match="and relations=0; wanted 1 or more"):
+    with pytest.raises(
+        InputError, match="and relations=0, which leaves them out; wanted 1 or more"
+    ):
         hs.circuits(wired(), **QUICK, relation_pairs=str(path), relations=0)
 
 

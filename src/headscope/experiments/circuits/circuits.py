@@ -69,7 +69,10 @@ def circuits(request: CircuitsRequest) -> Run:
     check_prompts(settings.prompts)
     words = read_relations(settings.relation_pairs)
     if words and not settings.relations:
-        raise InputError("found a table of related words and relations=0; wanted 1 or more tokens")
+        raise InputError(
+            "found a table of related words and relations=0, which leaves them out; wanted "
+            "1 or more"
+        )
     if isinstance(request.corpus, str | Path | list):
         from headscope.corpus import corpus_of
 

@@ -117,13 +117,14 @@ def relations_of(model: Model, own: Words | None = None) -> dict[str, WordPairs]
 
 def refuse_few(model: Model, own: Words) -> None:
     """Raise InputError for words of a user of which no relation has FEWEST pairs."""
+    if not own:
+        return
     counts = {name: len(one.ids) for name, one in relations_of(model, own).items()}
-    if own and max(counts.values()) < FEWEST:
-        most = max(counts, key=lambda name: counts[name])
-        words = how_many(counts[most], "word")
+    most = max(counts, key=lambda name: counts[name])
+    if counts[most] < FEWEST:
         raise InputError(
-            f"found {words} of the relation {most!r} of one token each, as "
-            f"their related ones are, and no more in another; wanted {FEWEST} or more in one"
+            f"found {how_many(counts[most], 'pair')} of the relation {most!r} whose words are one "
+            f"token each, and no more of another; wanted {FEWEST} or more of one relation"
         )
 
 

@@ -77,7 +77,6 @@ def atlas_rules(source: Run | str | Path) -> AtlasRules:
 
 def atlas_of(model: Any) -> AtlasRules | None:
     """The rules of the atlas that stands in the place of a model; None for a model."""
-
     if is_run(model):
         return atlas_rules(model)
     return None

@@ -99,8 +99,8 @@ def _indifferent_finding(run: Reading) -> str:
         return ""
     others = "; ".join(_called(run, name) for name in _rivals(run))
     return (
-        f"Nothing else that stood in for heads ({others}) costs surely more than their rules: "
-        "these inputs say nothing of the rules."
+        f"Nothing else that stood in for heads ({others}) costs surely more than their rules: that "
+        "rules do better is not shown here."
     )
 
 
