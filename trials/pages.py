@@ -169,9 +169,9 @@ def squeezed(text: str) -> str:
 def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[str, list[Path]]:
     """Pages of each kind that show the strings."""
     import headscope as hs
-    from headscope.experiments.map_classifier.annotation_server import annotation_page
     from headscope.experiments.map_classifier.annotation_session import Session
     from headscope.heads.head_card import head_card
+    from headscope.live.annotation import annotation_page
     from headscope.report.card_page import build_card
 
     folder.mkdir()

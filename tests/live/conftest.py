@@ -10,6 +10,9 @@ pytest.importorskip("starlette", reason="needs the extra serve (make test instal
 pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
 
 from experiments.circuits.made import saved, small
+from experiments.map_classifier.made import make_drawn
+from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.live.annotation import annotation_server
 from headscope.live.app import LiveApp
 from headscope.live.live_model import LiveModel
 from headscope.live.live_page import LivePage
@@ -53,3 +56,31 @@ def serving(model, text, *, clients=16, **more):
         LiveServer(app, own, token=TOKEN).in_thread() as server,
     ):
         yield server
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session of six maps to label."""
+    return Session.create(tmp_path / "session", make_drawn(6))
+
+
+@contextmanager
+def annotated(session, annotator="a", **options):
+    """A server of a session in a thread; pages that need it leave first."""
+    with annotation_server(session, annotator, **options) as server, server.in_thread():
+        server.leaving = []
+        yield server
+        for leave in server.leaving:
+            leave()
+
+
+@pytest.fixture
+def server(session):
+    with annotated(session) as running:
+        yield running
+
+
+@pytest.fixture
+def annotating():
+    """`with annotating(session, annotator) as server:`"""
+    return annotated

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,10 +17,11 @@ import click
 from headscope.cli import options as shared
 from headscope.cli.options import CorpusOptions
 from headscope.cli.patterns_classifier import apply_command, train_command
-from headscope.cli.terminal_output import annotate, complain, in_browser, say, tell
+from headscope.cli.terminal_output import annotate, another_port, complain, in_browser, say, tell
 from headscope.cli.typed_command import SuggestingGroup, group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.errors import InputError
+from headscope.live import refuse_without_packages
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class _AnnotateOptions(Options):
     annotator: str = option("Name of the person who labels; each has a file.", "a")
     sheets: bool = flag("Contact sheets (PNG) to label away from a screen.")
     port: Annotated[int, click.IntRange(0, 65535)] = option(
-        "Port of the page; by default any that is free.", 0, shown=False
+        "Port of the page, or the next one that is free; by default any.", 0, shown=False
     )
     no_browser: bool = flag("Only print the address of the page.")
     as_json: bool = shared.json_flag()
@@ -87,6 +88,8 @@ def annotate_command(options: _AnnotateOptions) -> None:
     from headscope.experiments.map_classifier.annotation_session import Session, checked_name
 
     checked_name(options.annotator)
+    if not options.sheets:
+        refuse_without_packages("headscope patterns annotate, but for --sheets,")
     resumed = Session.is_one(options.output)
     session = Session(options.output) if resumed else _new_session(options)
     session.labels(options.annotator)  # raises for a name or a file that will not do
@@ -182,7 +185,7 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
 
 def _sheets(session: Session, options: _AnnotateOptions) -> None:
     from headscope.analyses.patterns import CLASSES
-    from headscope.experiments.map_classifier.annotation_server import write_sheets
+    from headscope.experiments.map_classifier.label_sheets import write_sheets
 
     files = write_sheets(session)
     label_file = session.label_file(options.annotator)
@@ -203,22 +206,29 @@ def _sheets(session: Session, options: _AnnotateOptions) -> None:
 
 
 def _serve(session: Session, options: _AnnotateOptions) -> None:
-    from headscope.experiments.map_classifier.annotation_server import AnnotationServer
+    from headscope.live.annotation import annotation_server
 
     annotator = options.annotator
-    with AnnotationServer(session, annotator, port=options.port) as server:
-        summary = {
-            "session": str(session.folder),
-            "maps": len(session),
-            "annotator": annotator,
-            "labelled": len(session.labels(annotator)),
-            "address": server.address,
-        }
-        line = f"labelling: {server.address} (Ctrl-C ends it; every label is kept at once)"
-        tell([line], summary if options.as_json else None)
-        browser = nullcontext() if options.no_browser else in_browser(server.address)
-        with suppress(KeyboardInterrupt), browser:
-            server.serve_forever()
+    with (
+        annotation_server(session, annotator, port=options.port) as server,
+        ExitStack() as ending,
+    ):
+
+        def ready() -> None:
+            another_port(options.port, server.port)
+            line = f"labelling: {server.address} (Ctrl-C ends it; every label is kept at once)"
+            summary = {
+                "session": str(session.folder),
+                "maps": len(session),
+                "annotator": annotator,
+                "labelled": len(session.labels(annotator)),
+                "address": server.address,
+            }
+            tell([line], summary if options.as_json else None)
+            if not options.no_browser:
+                ending.enter_context(in_browser(server.address))
+
+        server.run(ready)
     if not options.as_json:
         click.echo()
         _introduce(session, annotator, told_again=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from headscope.cli.options import json_flag
-from headscope.cli.terminal_output import complain, in_browser, say, tell
+from headscope.cli.terminal_output import another_port, complain, in_browser, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.live import refuse_without_packages
@@ -49,7 +49,7 @@ def serve_command(options: _ServeOptions) -> None:
     headscope serve demo-decoder --text "When Mary and John went to the store, John gave a drink to"
     headscope serve run
     """
-    refuse_without_packages()
+    refuse_without_packages("headscope serve")
     from headscope.live.app import live_app
     from headscope.live.server import LiveServer, bound
 
@@ -63,22 +63,21 @@ def serve_command(options: _ServeOptions) -> None:
             **asdict(options.loading),
         )
         server = LiveServer(app, own, host=options.host)
-        _warn(options, server)
+        another_port(options.port, server.port)
+        _warn(options, server, app.absent)
         server.run(partial(_tell, options, server, ending))
     if not options.as_json:
         say("ended")
 
 
-def _warn(options: _ServeOptions, server: LiveServer) -> None:
-    if options.port not in (0, server.port):
-        complain(f"port {options.port} is in use: {server.port} is taken instead")
+def _warn(options: _ServeOptions, server: LiveServer, absent: str) -> None:
     if server.guard.everywhere:
         complain(
             f"--host {options.host}: whoever reaches this machine and has the address can use the "
             "page, and nothing is encrypted"
         )
-    if server.app.absent:
-        complain(server.app.absent)
+    if absent:
+        complain(absent)
 
 
 def _tell(options: _ServeOptions, server: LiveServer, ending: ExitStack) -> None:

@@ -55,6 +55,12 @@ def complain(text: str) -> None:
         click.echo(f"headscope: {shortened(printable(text))}", err=True)
 
 
+def another_port(wanted: int, taken: int) -> None:
+    """Say so where a server has another port than the one that was wanted; 0: any."""
+    if wanted not in (0, taken):
+        complain(f"port {wanted} is in use: {taken} is taken instead")
+
+
 @contextmanager
 def in_browser(address: str) -> Iterator[None]:
     """Open an address that holds a secret; inside the context its browser may still be starting.

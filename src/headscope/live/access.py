@@ -12,12 +12,12 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headscope.live.refusals import refusal
 from headscope.page.shell import render_page, style_of, template
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -35,17 +35,9 @@ PACKAGES = "headscope.live", "headscope.report"
 STRANGER = (
     "This link does not open this server",
     "Its token is missing, or belongs to a server that has ended: every start makes a new one.",
-    "Go to the terminal where headscope serve runs, and open the address that it printed last; to "
+    "Go to the terminal where headscope runs, and open the address that it printed last; to "
     "see again what a saved link showed, put what stands behind # in it at the end of the address.",
 )
-
-
-def refusal(status: int, message: str, **more: Any) -> JSONResponse:
-    """A response that splits a message into what was found, what was wanted and what to do."""
-    problem, _, rest = message.partition("; wanted ")
-    wanted, _, do = rest.partition(": ")
-    answer = {"error": message, "found": problem, "wanted": wanted, "do": do}
-    return JSONResponse(answer | more, status)
 
 
 class Guard:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import HeadscopeError, InputError, memory_told
-from headscope.live.access import refusal
 from headscope.live.answers import Labels, answer, head_answer
 from headscope.live.live_page import LivePage
-from headscope.live.requests import AbsentError, head_request, read_request, score_request
+from headscope.live.refusals import BYTES, GONE, HANDLERS, refusal
+from headscope.live.requests import head_request, json_bytes, read_request, score_request
 from headscope.live.run_pages import RunPages
-from headscope.live.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
+from headscope.live.server import Application
+from headscope.live.waiting import Ticket, WaitingLine
 from headscope.run.manifest_file import is_run
 
 if TYPE_CHECKING:
@@ -32,14 +31,12 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 96_000  # of a request: 20,000 characters of any script, and changes
 PAGE_ID = re.compile("[A-Za-z0-9-]{1,64}")
-BYTES = "application/octet-stream"
 SHORTER = "wanted a shorter text, or a model in --dtype bfloat16"
 Asked = TypeVar("Asked")
-GONE = 499  # nginx's word for a client that closed; nobody reads it
 
 
 @dataclass(frozen=True, eq=False)
-class LiveApp:
+class LiveApp(Application):
     """The application of the live page.
 
     line    of requests to the model
@@ -65,8 +62,21 @@ class LiveApp:
         ]
         if self.pages is not None:
             routes.append(Route("/run/{name:path}", self.of_run))
-        handlers: Any = dict.fromkeys(HANDLED, _refused)
-        return Starlette(routes=routes, exception_handlers=handlers)
+        return Starlette(routes=routes, exception_handlers=HANDLERS)
+
+    def start(self) -> None:
+        """Begin to work for the model."""
+        self.line.start()
+
+    def end(self) -> None:
+        """Answer all who wait for the model."""
+        self.line.end()
+
+    def close(self) -> None:
+        """Wait for the thread of the model, and remove the drawn pages."""
+        self.line.close()
+        if self.pages is not None:
+            self.pages.close()
 
     async def live(self, _: Request) -> Response:
         """The page."""
@@ -150,40 +160,7 @@ async def _given(request: Request, read: Callable[[bytes], Asked]) -> tuple[str,
     page = request.headers.get("x-headscope-page", "")
     if not PAGE_ID.fullmatch(page):
         raise InputError(f"found the page {page[:40]!r}; wanted a name of letters and digits")
-    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise InputError("found another kind of content; wanted application/json")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413)
-    return page, read(body)
-
-
-STATUS: dict[type[HeadscopeError], int] = {DroppedError: 409, CrowdedError: 503, InputError: 422}
-UNKNOWN = {
-    404: "found no such page; wanted one of this server: go to /",
-    405: "found another method; wanted that of the page: open it, and type",
-    413: f"found a larger request; wanted {MOST_BYTES:,} bytes at most: shorten the text",
-}
-
-
-HANDLED = (HTTPException, HeadscopeError, ClientDisconnect, Exception)
-
-
-async def _refused(_: Request, error: Exception) -> Response:
-    """Report any error to the client; the server keeps running."""
-    if isinstance(error, ClientDisconnect):
-        return Response(status_code=GONE)
-    if isinstance(error, HTTPException):
-        return refusal(error.status_code, UNKNOWN.get(error.status_code, str(error.detail)))
-    if isinstance(error, HeadscopeError):
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
-        absent = {"absent": error.absent} if isinstance(error, AbsentError) else {}
-        return refusal(status, str(error), **absent)
-    message = f"failed with {type(error).__name__}: {str(error)[:200]}"
-    print(f"headscope: {message!r}", file=sys.stderr)
-    return refusal(500, f"{message}; wanted an answer: report this error of headscope")
+    return page, read(await json_bytes(request, MOST_BYTES))
 
 
 # --- of a model, or of a run and its model ---------------------------------------------------

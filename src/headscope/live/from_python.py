@@ -87,7 +87,7 @@ def serve(
     raises   HeadscopeError without starlette and uvicorn; InputError for a run that has no folder;
              what `load` raises
     """
-    refuse_without_packages()
+    refuse_without_packages("headscope serve")
     if proxy is not None and "{port}" not in proxy:
         raise InputError(f"proxy is {proxy!r}; wanted an address with {{port}} in it")
     from headscope.live.app import live_app

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.errors import InputError
 
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
 MOST_CHARACTERS = 20_000  # of both texts
-WANTED = "wanted a JSON object with text, and perhaps pair and changes"
 Changed = frozenset[tuple[int, ...]]
 
 
@@ -89,7 +91,7 @@ class ScoreRequest:
 
 def read_request(body: bytes) -> ReadRequest:
     """The parsed request; raises InputError for an invalid one."""
-    fields = _object(body, *TEXTS, "changes")
+    fields = json_object(body, *TEXTS, "changes")
     changes = fields.get("changes", {})
     if not isinstance(changes, dict) or not changes.keys() <= {*WIDTHS, "layer"}:
         raise InputError(f"found changes {str(changes)[:60]}; wanted off, even, zero and layer")
@@ -104,7 +106,7 @@ def read_request(body: bytes) -> ReadRequest:
 
 def head_request(body: bytes) -> HeadRequest:
     """As `read_request`, with stack, layer and head, and perhaps untrained."""
-    fields = _object(body, *TEXTS, *PLACE, "untrained")
+    fields = json_object(body, *TEXTS, *PLACE, "untrained")
     if not isinstance(untrained := fields.get("untrained", False), bool):
         raise InputError(f"found untrained {str(untrained)[:40]!r}; wanted true or false")
     stack, layer, head = (_number(fields.get(name)) for name in PLACE)
@@ -113,27 +115,47 @@ def head_request(body: bytes) -> HeadRequest:
 
 def score_request(body: bytes) -> ScoreRequest:
     """As `read_request`, with stack, layer and head, and the positions of query and key."""
-    fields = _object(body, *TEXTS, *PLACE, *PAIR)
+    fields = json_object(body, *TEXTS, *PLACE, *PAIR)
     stack, layer, head, query, key = (_number(fields.get(name)) for name in (*PLACE, *PAIR))
     return ScoreRequest(ReadRequest(*_texts(fields)), (stack, layer, head), (query, key))
 
 
-def _object(body: bytes, *names: str) -> Mapping[str, Any]:
+class LargeError(InputError):
+    """A request that is larger than any that the page sends."""
+
+
+async def json_bytes(request: Request, most: int) -> bytes:
+    """The content of a request; raises InputError for another kind, LargeError for more bytes."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise InputError("found another kind of content; wanted application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise LargeError(
+                f"found a larger request; wanted {most:,} bytes at most: shorten the text"
+            )
+    return body
+
+
+def json_object(body: bytes, *names: str) -> Mapping[str, Any]:
+    """The object in these bytes; raises InputError for others, and for fields of other names."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise InputError(f"found {body[:40]!r}; {WANTED}")
+        raise InputError(f"found {body[:40]!r}; wanted a JSON object")
     if unknown := sorted(fields.keys() - set(names)):
-        raise InputError(f"found the field {unknown[0][:40]!r}; wanted {', '.join(names)}")
+        wanted = ", ".join(names) or "none"
+        raise InputError(f"found the field {unknown[0][:40]!r}; wanted {wanted}")
     return fields
 
 
 def _texts(fields: Mapping[str, Any]) -> tuple[str, str]:
     text, pair = fields.get("text"), fields.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
-        raise InputError(f"found a text that is not a string; {WANTED}")
+        raise InputError("found a text that is not a string; wanted text, and perhaps pair")
     if (length := len(text) + len(pair)) > MOST_CHARACTERS:
         raise InputError(
             f"found {length:,} characters; wanted {MOST_CHARACTERS:,} at most: shorten the text"

@@ -1,9 +1,4 @@
-"""Starts the server of the live page: a port that is free, the worker's thread, and a clean end.
-
-One thread works for the model: torch lets others run during its products, what was read needs no
-copy, and a pass can be ended between two layers. Several passes at once would take as long in all,
-and each of them longer.
-"""
+"""Starts the server of a page: a port that is free, and a clean end."""
 
 from __future__ import annotations
 
@@ -12,19 +7,18 @@ import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
 import h11
 import uvicorn
+from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headscope.errors import InputError
 from headscope.live.access import LOOPBACK, Guard
-from headscope.live.app import LiveApp
-from headscope.live.waiting import WaitingLine
 
 PORTS_TRIED, MOST_CONNECTIONS = 20, 256
 SECONDS_TO_ASK = 10.0  # from the first byte of a request, or the connection, to the last byte
@@ -59,6 +53,23 @@ def bound(host: str, port: int) -> socket.socket:
         f"the ports {port} to {port + PORTS_TRIED - 1} are in use; wanted one that is free: give "
         "another --port, or 0 for any"
     )
+
+
+class Application:
+    """What a server serves. By default nothing works beside it."""
+
+    def starlette(self) -> Starlette:
+        """The routes, without access control."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Called before the first request."""
+
+    def end(self) -> None:
+        """Called when the server stops listening: who waits is answered now."""
+
+    def close(self) -> None:
+        """Called when the server has ended."""
 
 
 class _Connection(H11Protocol):
@@ -118,7 +129,7 @@ class _Web(uvicorn.Server):
     is slow. Here clients that wait for the model get an answer at once, and slow ones are dropped.
     """
 
-    line: WaitingLine
+    app: Application
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End by any signal as by Ctrl-C: uvicorn would kill the process once more, uncleaned."""
@@ -132,7 +143,7 @@ class _Web(uvicorn.Server):
                 loop.remove_reader(own.fileno())  # a closed server would lose who is accepted
         for _ in range(TURNS_OF_ACCEPTING):
             await asyncio.sleep(0)
-        self.line.end()
+        self.app.end()
         slow = loop.call_later(SECONDS_TO_END, self._let_go)
         await super().shutdown(sockets)
         slow.cancel()
@@ -145,7 +156,7 @@ class _Web(uvicorn.Server):
 
 
 class LiveServer:
-    """A live page on a port of its own.
+    """A page on a port of its own.
 
     app     what is served
     own     the socket, from `bound`
@@ -156,7 +167,7 @@ class LiveServer:
 
     def __init__(
         self,
-        app: LiveApp,
+        app: Application,
         own: socket.socket,
         *,
         host: str = LOOPBACK[0],
@@ -179,7 +190,7 @@ class LiveServer:
                 backlog=MOST_CONNECTIONS // 2,  # that are accepted in one turn
             )
         )
-        self.web.line = app.line
+        self.web.app = app
 
     @property
     def address(self) -> str:
@@ -198,11 +209,8 @@ class LiveServer:
 
         ready  called before the first request is answered; the port takes connections already
         """
-        self.app.line.start()
-        with suppress(KeyboardInterrupt), ExitStack() as stack:
-            stack.callback(self.app.line.close)
-            if self.app.pages is not None:
-                stack.callback(self.app.pages.close)
+        self.app.start()
+        with suppress(KeyboardInterrupt), closing(self.app):
             ready()
             self.web.run(sockets=[self.own])
 

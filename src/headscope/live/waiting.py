@@ -3,6 +3,10 @@
 A client's newer request drops an older one of the same kind that still waits, and tells one that
 runs to stop. So typing on never queues old texts, and nobody waits for more than one request of
 each other client. Nothing here knows what a request is about.
+
+One thread works for the model: torch lets others run during its products, what was read needs no
+copy, and a pass can be ended between two layers. Several passes at once would take as long in all,
+and each of them longer.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ def headscope(capsys, monkeypatch, tmp_path):
     """Runs `headscope patterns ARGS` from an empty folder; no page is served, none opened."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "headscope.experiments.map_classifier.annotation_server.AnnotationServer.serve_forever",
-        lambda _: None,
+        "headscope.live.server.LiveServer.run", lambda _, ready=lambda: None: ready()
     )
     monkeypatch.setattr("click.launch", lambda url: print(f"launched {url}"))
 
@@ -216,7 +215,7 @@ def test_help_imports_nothing_heavy(command, tmp_path):
 
 def test_labelling_and_comparing_need_no_torch(made, tmp_path):
     code = (
-        "import sys, headscope.experiments.map_classifier.annotation_server\n"
+        "import sys, headscope.live.annotation\n"
         "import headscope.experiments.map_classifier.annotation_session\n"
         "print('torch' in sys.modules)"
     )

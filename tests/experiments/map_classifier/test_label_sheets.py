@@ -11,8 +11,8 @@ from PIL import Image
 from experiments.map_classifier.made import SECRETS, make_drawn, make_map
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import ramp
-from headscope.experiments.map_classifier.annotation_server import PER_SHEET, sheet, write_sheets
 from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.experiments.map_classifier.label_sheets import PER_SHEET, sheet, write_sheets
 
 pytestmark = pytest.mark.usefixtures("fine_pictures")
 

@@ -33,7 +33,10 @@ async function ask(place, options = {}) {
   } catch {
     throw new Error("The server does not answer. All labels up to here are kept: run the same headscope command again and open the address that it prints.");
   }
-  if (!answer.ok) throw new Error(`The server refused: ${(await answer.text()).trim()}`);
+  if (!answer.ok) {
+    const told = await answer.json().catch(() => ({}));
+    throw new Error(`The server refused: ${told.error ?? answer.status}`);
+  }
   return answer;
 }
 

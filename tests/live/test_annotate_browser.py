@@ -9,8 +9,8 @@ from experiments.map_classifier.made import make_drawn, make_map
 from headscope.analyses.patterns import CLASSES
 from headscope.analyses.patterns.classes import NAMES
 from headscope.draw.style import ramp
-from headscope.experiments.map_classifier.annotation_server import annotation_page, picture
 from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.live.annotation import annotation_page, picture
 from views.hostile import HOSTILE
 
 CANVAS = """() => {
@@ -68,7 +68,7 @@ def test_keys_1_to_5_label_map_after_map(opened, server):
         assert said(page, "name") == f"Map {number} · no label yet"
         page.keyboard.press(one.key)
     on(page, 5)
-    assert server.session.labels("a") == dict(enumerate(NAMES))
+    assert server.app.session.labels("a") == dict(enumerate(NAMES))
     assert said(page, "progress") == "5 of 6 labelled"
     assert page.locator("#bar").evaluate("bar => [bar.value, bar.max]") == [5, 6]
     assert said(page, "said") == "Map 4: heterogeneous."
@@ -78,7 +78,7 @@ def test_a_click_labels_too_and_says_so_on_the_button(opened, server):
     page = opened(server)
     page.get_by_role("button", name="Block").click()
     on(page, 1)
-    assert server.session.labels("a") == {0: "block"}
+    assert server.app.session.labels("a") == {0: "block"}
     page.keyboard.press("ArrowLeft")
     pressed = on(page, 0).locator("[aria-pressed=true]")
     assert [b.get_attribute("data-name") for b in pressed.all()] == ["block"]
@@ -93,17 +93,17 @@ def test_undo_goes_back_to_the_map_and_takes_its_label(opened, server, key):
     on(page, 2).keyboard.press(key)
     assert said(on(page, 1), "name") == "Map 1 · no label yet"
     assert said(page, "said") == "The label of map 1 was taken back."
-    assert server.session.labels("a") == {0: "vertical"}
+    assert server.app.session.labels("a") == {0: "vertical"}
     page.keyboard.press("4")
     on(page, 2)
-    assert server.session.labels("a") == {0: "vertical", 1: "block"}
+    assert server.app.session.labels("a") == {0: "vertical", 1: "block"}
 
 
 def test_where_there_is_nothing_to_undo_it_says_so(opened, server):
     page = opened(server)
     page.keyboard.press("u")
     page.get_by_text("There is nothing to undo.").wait_for()
-    assert not server.session.label_file("a").exists()
+    assert not server.app.session.label_file("a").exists()
 
 
 def test_arrows_look_at_others_and_a_second_look_may_change_the_label(opened, server):
@@ -116,11 +116,11 @@ def test_arrows_look_at_others_and_a_second_look_may_change_the_label(opened, se
     assert said(page, "name") == "Map 0 · vertical"
     page.keyboard.press("2")
     on(page, 1)  # the next that has none
-    assert server.session.labels("a") == {0: "diagonal"}
+    assert server.app.session.labels("a") == {0: "diagonal"}
 
 
-def test_it_goes_on_where_it_was_left(opened, session, serve):
-    with serve(session) as server:
+def test_it_goes_on_where_it_was_left(opened, session, annotating):
+    with annotating(session) as server:
         page = opened(server)
         on(page, 0).keyboard.press("1")
         on(page, 1).keyboard.press("ArrowRight")
@@ -128,7 +128,7 @@ def test_it_goes_on_where_it_was_left(opened, session, serve):
         on(page, 3)
         page.reload()
         assert said(on(page, 1), "progress") == "2 of 6 labelled"
-    with serve(Session(session.folder)) as server:
+    with annotating(Session(session.folder)) as server:
         page = on(opened(server), 1)
         page.keyboard.press("ArrowLeft")
         assert said(on(page, 0), "name") == "Map 0 · vertical"
@@ -136,9 +136,9 @@ def test_it_goes_on_where_it_was_left(opened, session, serve):
         on(page, 1)
 
 
-def test_a_second_annotator_starts_anew_and_is_named(opened, session, serve):
+def test_a_second_annotator_starts_anew_and_is_named(opened, session, annotating):
     session.label("a", 0, "block")
-    with serve(session, "Bea") as server:
+    with annotating(session, "Bea") as server:
         page = on(opened(server), 0)
         assert page.locator(".who").text_content() == "annotator Bea"
         assert said(page, "progress") == "0 of 6 labelled"
@@ -150,7 +150,7 @@ def test_a_second_annotator_starts_anew_and_is_named(opened, session, serve):
 
 def test_after_the_last_map_it_says_that_all_are_labelled(opened, server):
     for number in range(5):
-        server.session.label("a", number, "block")
+        server.app.session.label("a", number, "block")
     page = on(opened(server), 5)
     page.keyboard.press("2")
     page.get_by_text("Map 5: diagonal. All maps are labelled.").wait_for()
@@ -170,7 +170,7 @@ def test_a_key_held_down_labels_one_map(opened, server):
     page.keyboard.up("1")
     on(page, 1).keyboard.press("u")
     on(page, 0)
-    assert server.session.label_file("a").read_text() == "0,vertical\n0,undo\n"
+    assert server.app.session.label_file("a").read_text() == "0,vertical\n0,undo\n"
 
 
 def test_keys_of_the_browser_are_left_to_it(opened, server):
@@ -179,7 +179,7 @@ def test_keys_of_the_browser_are_left_to_it(opened, server):
         page.keyboard.press(key)
     page.keyboard.press("ArrowRight")
     on(page, 1)
-    assert server.session.labels("a") == {}
+    assert server.app.session.labels("a") == {}
 
 
 def test_a_key_labels_no_map_that_is_not_shown_yet(opened, server):
@@ -204,7 +204,7 @@ def test_a_key_labels_no_map_that_is_not_shown_yet(opened, server):
     released(held, "maps/1")
     on(page, 1).keyboard.press("ArrowLeft")
     assert said(on(page, 0), "name") == "Map 0 · vertical"
-    assert server.session.label_file("a").read_text() == "0,vertical\n"
+    assert server.app.session.label_file("a").read_text() == "0,vertical\n"
 
 
 def released(held, end):
@@ -217,8 +217,8 @@ def released(held, end):
 # --- when something fails ---------------------------------------------------------------------
 
 
-def test_a_server_that_is_gone_is_told_and_the_map_stays(opened, session, serve):
-    with serve(session) as server:
+def test_a_server_that_is_gone_is_told_and_the_map_stays(opened, session, annotating):
+    with annotating(session) as server:
         page = opened(server, outlives=True)
         page.keyboard.press("1")
         on(page, 1)
@@ -238,16 +238,16 @@ def test_a_server_that_is_gone_is_told_and_the_map_stays(opened, session, serve)
 def test_a_label_that_could_not_be_kept_can_be_given_again(opened, server, monkeypatch):
     page = opened(server)
     with monkeypatch.context() as patched:
-        patched.setattr(server.session, "label", fail)
+        patched.setattr(server.app.session, "label", fail)
         page.keyboard.press("1")
         page.get_by_role("alert").wait_for()
     assert "No space left" in page.get_by_role("alert").text_content()
-    assert "500" in opened.complaints.pop()
+    assert "503" in opened.complaints.pop()
     page.keyboard.press("1")
     assert page.get_by_role("alert").count() == 0 or on(page, 1)
     on(page, 1)
     assert page.locator("#failure").is_hidden()
-    assert server.session.labels("a") == {0: "vertical"}
+    assert server.app.session.labels("a") == {0: "vertical"}
 
 
 def fail(*_):
@@ -312,10 +312,10 @@ def test_marks_stand_where_the_second_segment_begins(opened, server):
     assert page.locator("#second").is_hidden()
 
 
-def test_a_thin_line_of_a_map_larger_than_the_screen_is_not_lost(opened, tmp_path, serve):
+def test_a_thin_line_of_a_map_larger_than_the_screen_is_not_lost(opened, tmp_path, annotating):
     line = np.eye(450, dtype=np.float16)
     drawn = [replace(one, map=line, boundary=-1) for one in make_drawn(1)]
-    with serve(Session.create(tmp_path / "large", drawn)) as server:
+    with annotating(Session.create(tmp_path / "large", drawn)) as server:
         page = opened(server, width=360)
         pixels = shown(page)
     assert len(pixels) < 400
@@ -335,7 +335,7 @@ def test_nothing_below_the_map_moves_from_map_to_map(opened, server):
 # --- for everybody ----------------------------------------------------------------------------
 
 
-def test_no_name_reaches_the_page_whatever_it_holds(opened, tmp_path, serve):
+def test_no_name_reaches_the_page_whatever_it_holds(opened, tmp_path, annotating):
     hostile = [
         replace(one, model=name, text=name, document=name, example=name)
         for name, one in zip(HOSTILE, make_drawn(len(HOSTILE)), strict=True)
@@ -345,7 +345,7 @@ def test_no_name_reaches_the_page_whatever_it_holds(opened, tmp_path, serve):
     assert annotation_page(session, "a") == annotation_page(plain, "a")
     kept = [row["document"] for row in session.provenance]
     assert kept == [n.encode("utf-8", "backslashreplace").decode() for n in HOSTILE]
-    with serve(session) as server:
+    with annotating(session) as server:
         page = opened(server)
         page.keyboard.press("1")
         on(page, 1)
@@ -387,4 +387,4 @@ def test_every_button_is_reached_by_tab_and_worked_by_enter(opened, server):
     assert reached == ["back", "on", "vertical", "diagonal", "vertical_diagonal", "block"]
     page.keyboard.press("Enter")
     on(page, 2)
-    assert server.session.labels("a") == {0: "vertical", 1: "block"}
+    assert server.app.session.labels("a") == {0: "vertical", 1: "block"}
