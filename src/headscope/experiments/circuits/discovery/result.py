@@ -182,9 +182,10 @@ def _included(circuit: Discovery) -> Estimate:
     many, items = len({*np.array(prompts.items)[circuit.choosing]}), len(set(prompts.items))
     how = {"size": size, "many": many, "seed": circuit.seed}
     scores = [circuit.scores, *circuit.others.values()]
-    share = inclusion(prompts.items, prompts.forms, np.stack(scores), **how)
-    few = items < FEWEST_ITEMS
-    return without_interval(share) if few else included(share, many=many, items=items)
+    shares, worth = inclusion(prompts.items, prompts.forms, np.stack(scores), **how)
+    if items < FEWEST_ITEMS:
+        return without_interval(worth @ shares)
+    return included(shares, worth, many=many, items=items)
 
 
 def inclusion(
@@ -195,14 +196,16 @@ def inclusion(
     size: int,
     many: int,
     seed: int,
-) -> Float64:
-    """[node] how often each node is among the first, where wordings, kinds of corrupted prompts and
-    items are drawn again.
+) -> tuple[Float64, Float64]:
+    """How often each node is among the first, where kinds of corrupted prompts, wordings and items
+    are drawn again: [draw of kinds, node] in each, and [draw of kinds] how likely it is.
 
     items, forms  [prompt] of which item and of which wording it is
     scores        [kind, prompt, node]; with several kinds, each in shares of its largest node
     size, many    first nodes; items of a sample
     """
+    from scipy.stats import multinomial  # not for who reads arguments only
+
     prompts = list(zip(items, forms, strict=True))
     units, named = list(dict.fromkeys(prompts)), list(dict.fromkeys(forms))
     of_units = np.zeros((len(units), *scores.shape[::2]))  # [unit, kind, node]
@@ -216,24 +219,32 @@ def inclusion(
     if many_kinds > 1:
         largest = np.abs(of_units.sum(0)).max(-1, keepdims=True)
         of_units /= np.where(largest > 0, largest, 1)
-    kinds = rng.multinomial(many_kinds, np.full(many_kinds, 1 / many_kinds), RESAMPLES)
-    drawn = np.einsum("dk,du,ukn->dn", kinds, counts, of_units, optimize=True)
-    return np.asarray(_first(drawn, size).mean(0))
+    even = np.full(many_kinds, 1 / many_kinds)
+    kinds, at = np.unique(rng.multinomial(many_kinds, even, RESAMPLES), axis=0, return_inverse=True)
+    at = at.reshape(-1)
+    drawn = np.einsum("dk,du,ukn->dn", kinds[at], counts, of_units, optimize=True)
+    first = _first(drawn, size)
+    worth = np.asarray(multinomial.pmf(kinds, many_kinds, even))
+    shares = np.stack([first[at == one].mean(0) for one in range(len(kinds))])
+    return shares, worth / worth.sum()
 
 
-def included(share: Float64, *, many: int, items: int) -> Estimate:
+def included(shares: Float64, worth: Float64, *, many: int, items: int) -> Estimate:
     """How often a node is among the first of samples of `many` items, with its interval over items.
 
     It is where the sum of its scores passes that of another node. As far as sums are normal this
     happens in a share Φ(z) of samples, and z has the standard error √(many / items), whatever the
-    scores are.
+    scores are. Each draw of kinds has a z of its own; all are taken to err in the same direction.
+
+    shares, worth  as `inclusion` gives them
     """
     from scipy.special import ndtr, ndtri, stdtrit  # not for who reads arguments only
 
     half = -stdtrit(items - 1, TAIL) * np.sqrt(many / (items - 1))
-    z = ndtri(share.clip(0.5 / RESAMPLES, 1 - 0.5 / RESAMPLES))
-    low, high = np.where(share > 0, ndtr(z - half), 0), np.where(share < 1, ndtr(z + half), 1)
-    return Estimate(share, low, high)
+    edge = 0.5 / (RESAMPLES * worth[:, None])
+    z = ndtri(shares.clip(edge, 1 - edge))
+    low = worth @ np.where(shares > 0, ndtr(z - half), 0)
+    return Estimate(worth @ shares, low, worth @ np.where(shares < 1, ndtr(z + half), 1))
 
 
 def _first(scores: Float64, size: int) -> Float64:
