@@ -61,7 +61,7 @@ def scores_finding(run: Reading, task: str) -> str:
     if not low:
         return words
     if not learned:
-        return f"{words} Every seed is at chance, and says nothing of heads."
+        return f"{words} Every seed is at chance, and says nothing of heads or layers."
     named, one = listed(list(map(str, low))), len(low) == 1
     are = f"Seed {named} is at chance, and says" if one else f"Seeds {named} are at chance, and say"
     return f"{words} {are} nothing of heads."
@@ -107,21 +107,16 @@ def _most(run: Reading, task: str, effect: Estimate, count: int) -> str:
 
 
 def layers_finding(run: Reading, variant: str) -> str:
-    """Do the last layers change most, and do those with larger gradients? Tasks by the answer."""
-    tasks = tasks_of(run.data)
+    """Do the last layers change most, and do those with larger gradients? Tasks by the answer;
+    a task on which every seed is at chance gives none.
+    """
+    tasks = [task for task in tasks_of(run.data) if not _at_chance(run.data, variant, task)]
     of_depth = _sorted_out(run, variant, "depth", tasks)
     known = [task for tasks_so in of_depth.values() for task in tasks_so]
-    if not known:
-        return ""
     of_gradients = _sorted_out(run, variant, "gradient_norm", known)
-    low = [task_title(run.data, task) for task in known if _at_chance(run.data, variant, task)]
-    sentences = [
-        *_sentences(_DEPTH, of_depth),
-        *_sentences(_GRADIENTS, of_gradients),
-        *([f"Every seed is at chance on {listed(low)}."] if low else []),
-    ]
+    said = " ".join([*_sentences(_DEPTH, of_depth), *_sentences(_GRADIENTS, of_gradients)])
     before = "" if variant == PLAIN else f"{capital(variant)} ({VARIANTS[variant]}): "
-    return before + " ".join(sentences)
+    return before + said if said else ""
 
 
 _DEPTH = {
