@@ -22,7 +22,7 @@ from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES
 from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
-from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
+from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen, no_rules
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
@@ -162,15 +162,15 @@ class Explained(SampledAnalysis, question=QUESTION):
             zip(batch.examples, self._maps, strict=True)
         ):
             n, maps = len(example), view.look(layer, row, whole)
-            rows = layer.attention[row, :, maps.queries, :n]
-            attention = rows.float().cpu()  # [head, query, key]
-            own = None if norms is None else gathered(attention, norms[row, :, :n])
+            rows = layer.attention[row, :, maps.queries, :n].float().cpu()  # [head, query, key]
+            length = None if norms is None else norms[row, :, :n]
+            attention, own = view.counted(layer.index, rows, length)
             at, here = layer.index, batch.groups[[row]]
             if self._scoring:
                 if self.heads:
                     self._score(at, attention, maps, example, here)
-                if own is not None and norms is not None:
-                    amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
+                if own is not None and length is not None:
+                    amount = torch.einsum("hqk,hk->hq", rows, length)
                     self._score_gathering(at, own, amount, maps, example, group=here)
                 if not self.scope.control:
                     self._draw(at, attention if own is None else own, maps, example)

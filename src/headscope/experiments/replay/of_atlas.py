@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from headscope.analyses.explained.rules import RESTS
 from headscope.errors import InputError
 from headscope.run.manifest_file import is_run
 from headscope.run.model_of_run import ModelOfRun
@@ -48,7 +49,7 @@ class AtlasRules(ModelOfRun):
                 f"{self.place} tried the rule {lacking[0]!r}, which no question brings here; "
                 "wanted the plug-ins that the atlas was made with, or a new atlas"
             )
-        return [by_name[name] for name in names]
+        return [by_name[name] for name in dict.fromkeys([*names, *RESTS])]  # older ones lack some
 
 
 def atlas_rules(source: Run | str | Path) -> AtlasRules:
