@@ -24,7 +24,7 @@ from headscope.analyses.explained.fitting import MOST_RULES
 from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen, no_rules
-from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.analyses.explained.rules import RESTS, STAND_IN, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
 from headscope.analyses.explained.unexplained import Unexplained
 from headscope.claims.attention_rule import POSITION, REST
@@ -126,12 +126,13 @@ class Explained(SampledAnalysis, question=QUESTION):
         yield of[SCORE]
 
     def _choose(self, examples: Sequence[Example]) -> None:
-        plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
+        own = np.array([rule.name != STAND_IN for rule in self.rules])  # that is a rest alone
+        plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules]) & own
         sums = self._sums[CHOOSE], self._sums[STOP]
         queries = sum(len(queries_of(one, seed=self.scope.seed)) for one in examples)
         products = sum(part.of_all_layers("rule_rule") for part in sums)
         self.products = np.asarray(products / (queries * len(self._layers)), np.float32)
-        allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
+        allowed = {"rules": own, "position_and_rest": plain, "rest": plain & False}
         made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
         itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
@@ -163,9 +164,9 @@ class Explained(SampledAnalysis, question=QUESTION):
         ):
             n, maps = len(example), view.look(layer, row, whole)
             rows = layer.attention[row, :, maps.queries, :n].float().cpu()  # [head, query, key]
-            length = None if norms is None else norms[row, :, :n]
-            attention, own = view.counted(layer.index, rows, length)
             at, here = layer.index, batch.groups[[row]]
+            length = None if norms is None else norms[row, :, :n]
+            attention, own = view.counted(at, rows, length)
             if self._scoring:
                 if self.heads:
                     self._score(at, attention, maps, example, here)
@@ -297,7 +298,8 @@ class Explained(SampledAnalysis, question=QUESTION):
         }
 
     def _everywhere(self) -> dict[str, Variable]:
-        of_queries = self.mean(self.everywhere, self._all(self.queries), bounds=SHARE)
+        queries = Sums(self.queries.by_group * (self.cell[0] * self.cell[1]))
+        of_queries = self.mean(self.everywhere, queries, bounds=SHARE)
         valued = Sums(self.everywhere.by_group[:, 3])
         of_valued = self.mean(self.everywhere, valued, bounds=DIFFERENCE)
         words = {
@@ -315,9 +317,6 @@ class Explained(SampledAnalysis, question=QUESTION):
             )
             for name, (every, at, said) in words.items()
         }
-
-    def _all(self, queries: Sums) -> Sums:
-        return Sums(queries.by_group * (self.cell[0] * self.cell[1]))
 
     @staticmethod
     def _with(count: Sums, size: int) -> Sums:
