@@ -101,8 +101,8 @@ def stand_ins(
     length = norms.mean(0)
     little = length < length.mean() / 2  # [key]
     even = (seen / seen.sum(-1, keepdim=True) * hidden).sum(0)
-    given = (attention.mean(0) * hidden).sum(0)
-    keys = little & little[0] & (given > STANDS * even)
+    received = (attention.mean(0) * hidden).sum(0)
+    keys = little & little[0] & (received > STANDS * even)
     return hidden & keys if keys.any() else None
 
 

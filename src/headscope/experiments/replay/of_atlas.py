@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headscope.analyses.explained.rules import RESTS
 from headscope.errors import InputError
 from headscope.run.manifest_file import is_run
 from headscope.run.model_of_run import ModelOfRun
@@ -41,6 +40,8 @@ class AtlasRules(ModelOfRun):
 
     def rules(self, known: Sequence[AttentionRule]) -> list[AttentionRule]:
         """The rules by the numbers of the atlas; InputError for one that is not known here."""
+        from headscope.analyses.explained.rules import RESTS
+
         by_name = {rule.name: rule for rule in known}
         names: list[str] = json.loads(self.explained.attrs["rules"])
         lacking = [name for name in names if name not in by_name]
