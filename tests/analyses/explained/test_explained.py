@@ -45,9 +45,9 @@ from headscope.wired.catalogue import neighbours, same_word, specials
 SIZE = 9
 
 
-def made_input(seed: int = 0, *, causal: bool = False) -> RuleInput:
+def made_input(seed: int = 0, *, causal: bool = False, size: int = SIZE) -> RuleInput:
     """An input of one opening token, words and a closing token, without annotation."""
-    ids = np.random.default_rng(seed).integers(5, 9, SIZE)
+    ids = np.random.default_rng(seed).integers(5, 9, size)
     ids[0], ids[-1] = 1, 2
     special = np.isin(ids, (1, 2))
     return RuleInput(
@@ -58,9 +58,9 @@ def made_input(seed: int = 0, *, causal: bool = False) -> RuleInput:
         ids == 2,
         ids == 5,
         ids == 5,
-        np.zeros(SIZE, np.int64),
-        np.full(SIZE, -1),
-        np.ones(SIZE, bool),
+        np.zeros(size, np.int64),
+        np.full(size, -1),
+        np.ones(size, bool),
         (ids == 6) & ~special,
         causal=causal,
     )

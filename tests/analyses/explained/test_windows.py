@@ -16,11 +16,18 @@ from analyses.explained.test_explained import attention_like, every_rule, made_i
 from experiments.circuits.decoders import network, words
 from experiments.replay.made import FEW, STOCK, texts
 from headscope.analyses.explained import long_inputs
-from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
-from headscope.analyses.explained.prediction import RuleMaps
-from headscope.analyses.explained.rule_sums import RuleSums
-from headscope.analyses.explained.rules import RESTS
+from headscope.analyses.explained.long_inputs import (
+    LayersOfInput,
+    on_first,
+    queries_of,
+    stand_ins,
+)
+from headscope.analyses.explained.prediction import HeadRules, RuleMaps, gathered
+from headscope.analyses.explained.rule_sums import RuleSums, chosen
+from headscope.analyses.explained.rules import RESTS, STAND_IN
 from headscope.corpus.document import Example
+from headscope.experiments.replay.replacements import StandIns
+from headscope.experiments.replay.settings import RULES
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.run.analysis import LEADING
@@ -79,6 +86,8 @@ def test_a_rule_applies_where_a_layer_shows_some_of_its_keys():
     assert torch.equal(few.rows[previous], whole.rows[previous])
     late = few.rests[RESTS.index("the first token"), WINDOW]
     assert late.tolist() == [0.0, *[pytest.approx(1 / WINDOW)] * WINDOW, *[0.0] * 3]
+    stands = few.rests[RESTS.index(STAND_IN)]
+    assert stands[:, 0].tolist() == [1.0] * len(read)  # hidden or not
     assert whole.within(within(len(read), len(read))) is whole
 
 
@@ -86,7 +95,7 @@ def test_layers_that_see_other_keys_have_sums_of_their_own():
     """The second of three layers has a window; the last input is shorter than it."""
     rules = [every_rule()[number(name)] for name in (*RESTS, "the previous token", "all marks")]
     sums, rest = RuleSums(len(rules), 3, 2), 3
-    sizes = {"rules": (6, 6), "rows": (6, 6), "all": (2,)}
+    sizes = {"rules": (7, 7), "rows": (7, 7), "all": (2,)}
     wanted = {name: np.zeros((3, *size)) for name, size in sizes.items()}
     for seed, window in enumerate((WINDOW, WINDOW, 20)):
         whole, views = RuleMaps.of(rules, made_input(seed, causal=True)), LayersOfInput()
@@ -146,3 +155,88 @@ def test_heads_of_a_layer_with_a_window_are_replayed_by_what_it_sees():
     replayed = hs.replay(even_decoder(), corpus=texts(), shares=[1.0], execution=STOCK, **FEW)
     losses = replayed["replay"]["loss"].sel(replacement="rules").values
     np.testing.assert_allclose(losses, float(replayed["replay"]["baseline"]), rtol=0, atol=1e-6)
+
+
+LONG, SINK = 50, 20  # tokens of the made inputs, and the one that stands in for the first
+
+
+def resting(rng: np.random.Generator, keep: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention [2 heads, query, key] in a window of 30 tokens, and norms [head, key].
+
+    Head 0 gives a share to the previous token, else it rests on the first token, or on SINK where
+    that is hidden. Head 1 is even. Little is taken from the first token and from SINK.
+    """
+    seen, attention = within(LONG, 30), torch.zeros(2, LONG, LONG)
+    attention[1] = seen / seen.sum(-1, keepdim=True)
+    for query in range(LONG):
+        attention[0, query, max(query - 1, 0)] += keep
+        attention[0, query, 0 if seen[query, 0] else SINK] += 1 - keep
+    norms = torch.from_numpy(1 + rng.random((2, LONG))).float()
+    norms[:, [0, SINK]] = 0.1
+    return attention, norms
+
+
+def test_what_stands_in_for_a_hidden_first_token_counts_as_that_one(monkeypatch):
+    monkeypatch.setattr(long_inputs, "STANDS", 4)
+    attention, norms = resting(np.random.default_rng(0), 0.25)
+    seen = within(LONG, 30)
+    instead = stand_ins(attention, norms, seen)
+    assert instead is not None
+    assert instead.any(0).nonzero().ravel().tolist() == [SINK]
+    view = LayersOfInput()
+    view.seen, view.view = [seen], {0: 0}
+    counted, own = view.counted(0, attention, norms)
+    values, wanted = attention.double().numpy(), np.zeros((2, LONG, LONG))
+    for head, query, key in np.ndindex(2, LONG, LONG):
+        hidden = not seen[query, 0]
+        wanted[head, query, 0 if hidden and key == SINK else key] += values[head, query, key]
+    np.testing.assert_allclose(counted, wanted, atol=1e-7)
+    np.testing.assert_allclose(own.sum(-1), 1, atol=1e-6)
+    torch.testing.assert_close(own, on_first(gathered(attention, norms), instead))
+    long = norms.clone()
+    long[:, SINK] = 1.0  # much is taken from it: it is looked at for its own sake
+    assert stand_ins(attention, long, seen) is None
+    assert stand_ins(attention, norms, within(LONG, LONG)) is None
+    assert view.counted(0, attention, None) == (attention, None)
+
+
+def test_a_head_that_rests_on_a_stand_in_is_recovered(monkeypatch):
+    monkeypatch.setattr(long_inputs, "STANDS", 4)
+    names = [*RESTS, "the previous token", "two tokens back"]
+    rules = [every_rule()[number(name)] for name in names]
+    sums = [RuleSums(len(rules), 1, 2), RuleSums(len(rules), 1, 2, groups=4)]
+    for turn in range(8):
+        rng = np.random.default_rng(turn)
+        attention, norms = resting(rng, 0.25)
+        read = made_input(turn, causal=True, size=LONG)
+        whole, views = RuleMaps.of(rules, read), LayersOfInput()
+        layer: Any = SimpleNamespace(
+            index=0, mask=within(LONG, 30)[None, None], attention=attention[None]
+        )
+        maps = views.look(layer, 0, whole)
+        counted, _ = views.counted(0, attention, norms)
+        part, group = (sums[0], 0) if turn < 4 else (sums[1], turn - 4)
+        part.add_attention(maps, counted, 0, group)
+        part.add_rules(maps, group, (0,))
+    made = chosen(*sums, [0], allowed=np.arange(len(rules)) >= len(RESTS))
+    assert RESTS[made.rest[0, 0]] == STAND_IN
+    assert [names[at] for at in made.rule[0, 0] if at >= 0] == ["the previous token"]
+    assert made.weight[0, 0, 0] == pytest.approx(0.25, abs=0.01)
+    assert RESTS[made.rest[0, 1]] == "all tokens evenly"
+
+
+def test_a_stand_in_is_replayed_by_what_the_first_token_holds():
+    """Written out: behind the window the head takes the value of the first token alone."""
+    model = even_decoder()
+    layers, heads = model.model.shape.layers, model.model.shape.heads
+    rest = np.full((layers, heads), RESTS.index(STAND_IN))
+    none = np.zeros((layers, heads, 0))
+    rules = HeadRules(none.astype(int) - 1, none, rest, none.astype(int), none)
+    tokens = example(9)
+    stand_in = StandIns(model.model, every_rule(), {RULES: rules}, np.zeros(0), ())
+    batch = model.model.batch([tokens])
+    seen = within(batch.input_ids.shape[1], WINDOW)[None, None]
+    rows = stand_in.of(batch).of_layer(RULES, 0, seen)
+    wanted = torch.zeros(9, 9)
+    wanted[:, 0] = 1
+    torch.testing.assert_close(rows[0, 0, :9, :9], wanted)

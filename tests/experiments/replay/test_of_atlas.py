@@ -12,6 +12,8 @@ import xarray as xr
 
 import headscope as hs
 from experiments.replay.made import FEW, STOCK
+from headscope.analyses.explained.rules import STAND_IN
+from headscope.claims.attention_rule import AttentionRule
 from headscope.claims.reading import run_findings
 from headscope.errors import InputError, ModelError
 from headscope.experiments.replay import choosing
@@ -128,6 +130,17 @@ def test_a_model_that_is_gone_or_another_is_refused(atlas: Path, tmp_path: Path)
     moved.manifest["model"]["name"] = "demo"
     with pytest.raises(InputError, match="demo has other weights now"):
         replay(moved, corpus=hs.demo_corpus(), **DEMO)
+
+
+def test_an_atlas_that_did_not_know_a_rest_keeps_the_numbers_of_its_rules(atlas: Path) -> None:
+    run = open_run(atlas)
+    explained = run["explained"]
+    names = json.loads(explained.attrs["rules"])
+    older = [name for name in names if name != STAND_IN]
+    explained.attrs["rules"] = json.dumps(older)
+    known = [AttentionRule(name, "rest", lambda read: read.even(read.opening)) for name in names]
+    made = atlas_rules(with_explained(run, explained)).rules(known)
+    assert [rule.name for rule in made] == [*older, STAND_IN]
 
 
 def test_a_run_without_rules_is_refused(atlas: Path, tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
-"""Which queries of a long input are read, and which keys its layers let them see."""
+"""Which queries of a long input are read, which keys its layers let them see, and what stands in
+for the first token where a window hides it.
+"""
 
 from __future__ import annotations
 
 import torch
 
-from headscope.analyses.explained.prediction import RuleMaps
+from headscope.analyses.explained.prediction import RuleMaps, gathered
 from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.corpus.input_sample import drawn_queries
 from headscope.model.attention import visible
 from headscope.model.layer import LayerView
 from headscope.run.analysis import LEADING
+
+STANDS = 16  # ours: times its even share that a token gets which stands in for the first one
 
 
 def queries_of(example: Example, *, seed: int) -> Ints:
@@ -56,6 +60,18 @@ class LayersOfInput:
             self._made[view] = maps.within(self.seen[view])
         return self._made[view]
 
+    def counted(
+        self, layer: int, attention: torch.Tensor, norms: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Attention [head, query, key] of a layer, and what is gathered, if norms [head, key] are
+        known. What stands in for the first token counts as that one.
+        """
+        if norms is None:
+            return attention, None
+        instead = stand_ins(attention, norms, self.seen[self.view[layer]])
+        own = gathered(attention, norms)
+        return on_first(attention, instead), on_first(own, instead)
+
     def alike(self) -> list[tuple[int, ...]]:
         """The layers of each view."""
         views = range(len(self.seen))
@@ -64,3 +80,36 @@ class LayersOfInput:
     def forget(self) -> None:
         """Keep the views alone."""
         self._made.clear()
+
+
+def stand_ins(
+    attention: torch.Tensor, norms: torch.Tensor, seen: torch.Tensor
+) -> torch.Tensor | None:
+    """[query, key] which tokens stand in for the first one, for queries that do not see it.
+
+    Heads that rest on the first token rest on such a token where a window hides that one. It gets
+    STANDS times its even share, mean over heads, and little is taken from it: like that of the
+    first token, its value is less than half as long as the mean. None: nothing stands in.
+
+    attention  [head, query, key]
+    norms      [head, key] ‖f(x_k)‖
+    seen       [query, key] whether a query may attend to a key
+    """
+    hidden = ~seen[:, :1]
+    if not hidden.any():
+        return None
+    length = norms.mean(0)
+    little = length < length.mean() / 2  # [key]
+    even = (seen / seen.sum(-1, keepdim=True) * hidden).sum(0)
+    received = (attention.mean(0) * hidden).sum(0)
+    keys = little & little[0] & (received > STANDS * even)
+    return hidden & keys if keys.any() else None
+
+
+def on_first(rows: torch.Tensor, instead: torch.Tensor | None) -> torch.Tensor:
+    """The rows [head, query, key], with what stands in for the first token counted as that one."""
+    if instead is None:
+        return rows
+    moved = torch.where(instead, 0, rows)
+    moved[..., 0] += (rows * instead).sum(-1)
+    return moved

@@ -22,9 +22,9 @@ from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES
 from headscope.analyses.explained.long_inputs import LayersOfInput, queries_of
-from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
+from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen, no_rules
-from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.analyses.explained.rules import RESTS, STAND_IN, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
 from headscope.analyses.explained.unexplained import Unexplained
 from headscope.claims.attention_rule import POSITION, REST
@@ -126,12 +126,13 @@ class Explained(SampledAnalysis, question=QUESTION):
         yield of[SCORE]
 
     def _choose(self, examples: Sequence[Example]) -> None:
-        plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
+        own = np.array([rule.name != STAND_IN for rule in self.rules])  # that is a rest alone
+        plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules]) & own
         sums = self._sums[CHOOSE], self._sums[STOP]
         queries = sum(len(queries_of(one, seed=self.scope.seed)) for one in examples)
         products = sum(part.of_all_layers("rule_rule") for part in sums)
         self.products = np.asarray(products / (queries * len(self._layers)), np.float32)
-        allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
+        allowed = {"rules": own, "position_and_rest": plain, "rest": plain & False}
         made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
         itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
@@ -162,15 +163,15 @@ class Explained(SampledAnalysis, question=QUESTION):
             zip(batch.examples, self._maps, strict=True)
         ):
             n, maps = len(example), view.look(layer, row, whole)
-            rows = layer.attention[row, :, maps.queries, :n]
-            attention = rows.float().cpu()  # [head, query, key]
-            own = None if norms is None else gathered(attention, norms[row, :, :n])
+            rows = layer.attention[row, :, maps.queries, :n].float().cpu()  # [head, query, key]
             at, here = layer.index, batch.groups[[row]]
+            length = None if norms is None else norms[row, :, :n]
+            attention, own = view.counted(at, rows, length)
             if self._scoring:
                 if self.heads:
                     self._score(at, attention, maps, example, here)
-                if own is not None and norms is not None:
-                    amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
+                if own is not None and length is not None:
+                    amount = torch.einsum("hqk,hk->hq", rows, length)
                     self._score_gathering(at, own, amount, maps, example, group=here)
                 if not self.scope.control:
                     self._draw(at, attention if own is None else own, maps, example)
@@ -297,7 +298,8 @@ class Explained(SampledAnalysis, question=QUESTION):
         }
 
     def _everywhere(self) -> dict[str, Variable]:
-        of_queries = self.mean(self.everywhere, self._all(self.queries), bounds=SHARE)
+        queries = Sums(self.queries.by_group * (self.cell[0] * self.cell[1]))
+        of_queries = self.mean(self.everywhere, queries, bounds=SHARE)
         valued = Sums(self.everywhere.by_group[:, 3])
         of_valued = self.mean(self.everywhere, valued, bounds=DIFFERENCE)
         words = {
@@ -315,9 +317,6 @@ class Explained(SampledAnalysis, question=QUESTION):
             )
             for name, (every, at, said) in words.items()
         }
-
-    def _all(self, queries: Sums) -> Sums:
-        return Sums(queries.by_group * (self.cell[0] * self.cell[1]))
 
     @staticmethod
     def _with(count: Sums, size: int) -> Sums:

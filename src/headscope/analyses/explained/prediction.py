@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.analyses.explained.rules import RESTS
+from headscope.analyses.explained.rules import RESTS, STAND_IN
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
 from headscope.core.accumulators import Float64, Ints, ratio
 
@@ -66,7 +66,8 @@ class RuleMaps:
     def within(self, seen: torch.Tensor) -> RuleMaps:
         """The same in a layer that hides more keys, as one with a window does.
 
-        A rule applies to the queries that see some of its keys. A rest that is not seen is even.
+        A rule applies to the queries that see some of its keys. A rest that is not seen is even;
+        what stands in for the first token is written as that one, also where it is hidden.
 
         seen  [query, key] whether a query may attend to a key
         """
@@ -76,6 +77,8 @@ class RuleMaps:
         rests, left = _seen(self.rests, seen)
         even = seen / seen.sum(-1, keepdim=True).clamp_min(1)
         rests = torch.where(left > 0, rests, even)
+        stands = RESTS.index(STAND_IN)
+        rests[stands] = self.rests[stands]
         return replace(self, rows=rows, applies=(total[..., 0] > 0).float(), rests=rests)
 
 

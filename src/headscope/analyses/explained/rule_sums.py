@@ -11,7 +11,7 @@ import torch
 
 from headscope.analyses.explained.fitting import MOST_RULES, Choice, Products, choose
 from headscope.analyses.explained.prediction import HeadRules, RuleMaps
-from headscope.analyses.explained.rules import RESTS
+from headscope.analyses.explained.rules import RESTS, STAND_IN
 from headscope.core.accumulators import Bools, Float64
 from headscope.model.batch import to_float64
 
@@ -100,6 +100,12 @@ class RuleSums:
         """[group, …] sums of the rules alone, as that layer sees the keys."""
         return np.asarray(sum(own[name] for of, own in self.of_layers.items() if layer in of))
 
+    def hides_first(self, layers: Sequence[int]) -> bool:
+        """Whether some query does not see the first token in these layers."""
+        rows = self.by_name["attention_all_rest"][:, list(layers)]
+        first, stands = (rows[..., RESTS.index(name)] for name in ("the first token", STAND_IN))
+        return not np.array_equal(first, stands)
+
     def of_all_layers(self, name: str) -> Float64:
         """Sums of the rules alone, of all groups, over all layers."""
         every = self.of_layers.items()
@@ -140,6 +146,8 @@ def chosen(
         alike.setdefault((choosing.seeing(layer), other.seeing(layer)), []).append(layer)
     best: dict[tuple[int, int], Choice] = {}
     for same, rest in product(alike.values(), range(len(RESTS))):
+        if RESTS[rest] == STAND_IN and not choosing.hides_first(same):
+            continue
         rules, attention, every = (part.sum(0) for part in choosing.products(rest, same))
         others = other.products(rest, same)
         for (at, layer), head in product(enumerate(same), range(choosing.heads)):

@@ -21,8 +21,9 @@ from headscope.claims.attention_rule import (
 from headscope.claims.question import Question, made_or_left_out, questions
 from headscope.errors import InputError
 
+STAND_IN = "the first token, or what stands in for it"
 # Where a head rests that no rule tells where to look; where it is not seen, on the first token.
-RESTS = ("the first token", "the separators", "the token itself", "all tokens evenly")
+RESTS = ("the first token", "the separators", "the token itself", "all tokens evenly", STAND_IN)
 ENDS = (".", "!", "?", "。", "؟", "।")
 BREAKS = ("\n", "Ċ", "<0x0A>")
 
@@ -114,6 +115,7 @@ def _digits(read: RuleInput) -> Rows:
 
 
 RULES = (
+    AttentionRule(STAND_IN, REST, lambda read: read.even(read.offset[0] == 0)),
     AttentionRule("all marks", REST, lambda read: read.even(read.marks)),
     AttentionRule("the latest mark", REST, lambda read: read.nearest(read.marks)),
     AttentionRule("the next mark", REST, lambda read: read.nearest(read.marks, before=False)),

@@ -191,7 +191,8 @@ def _of_rules(data: xr.Dataset) -> tuple[Estimate, tuple[str, ...], Float64]:
     chosen = data.sel(explains="gathering")
     rest = chosen["rest"].values.ravel()  # [unit]
     numbers = chosen["rule"].values.reshape(len(rest), -1)  # [unit, slot]
-    rests = np.array([names.index(name) for name in RESTS])[np.maximum(rest, 0)]
+    known = [names.index(name) if name in names else -1 for name in RESTS]  # older runs lack some
+    rests = np.array(known)[np.maximum(rest, 0)]
     columns = np.concatenate([column[np.maximum(numbers, 0)], rests[:, None]], 1)
     used = np.concatenate([numbers >= 0, (rest >= 0)[:, None]], 1)
     shares = estimate(data, "rule_share").map(lambda end: end.reshape(len(rest), -1))

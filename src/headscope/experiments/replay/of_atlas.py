@@ -40,6 +40,8 @@ class AtlasRules(ModelOfRun):
 
     def rules(self, known: Sequence[AttentionRule]) -> list[AttentionRule]:
         """The rules by the numbers of the atlas; InputError for one that is not known here."""
+        from headscope.analyses.explained.rules import RESTS
+
         by_name = {rule.name: rule for rule in known}
         names: list[str] = json.loads(self.explained.attrs["rules"])
         lacking = [name for name in names if name not in by_name]
@@ -48,7 +50,7 @@ class AtlasRules(ModelOfRun):
                 f"{self.place} tried the rule {lacking[0]!r}, which no question brings here; "
                 "wanted the plug-ins that the atlas was made with, or a new atlas"
             )
-        return [by_name[name] for name in names]
+        return [by_name[name] for name in dict.fromkeys([*names, *RESTS])]  # older ones lack some
 
 
 def atlas_rules(source: Run | str | Path) -> AtlasRules:

@@ -146,7 +146,8 @@ class BatchStandIns:
     def of_layer(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
         """[example, head, query, key] rows of one replacement in one layer.
 
-        Keys that the layer hides get nothing, and the rest is scaled to sum to 1.
+        Keys that the layer hides get nothing, and the rest is scaled to sum to 1. Only what stands
+        in for the first token is taken from that one, also where it is hidden.
 
         seen  [example or 1, 1, query, key] whether a query may attend to a key
         """
@@ -167,7 +168,9 @@ class BatchStandIns:
         if name == EVEN:
             return same.expand(len(examples), len(heads), -1, -1)
         every = [self._of(name, layer, at, seen, heads) for at in examples]
-        rows = self._padded(every).to(seen.device) * seen
+        rows = self._padded(every).to(seen.device)
+        if name == MEAN_MAP:  # rules know what is seen, and what stands in for a hidden token
+            rows = rows * seen
         total = rows.sum(-1, keepdim=True)
         return torch.where(total > 0, rows / total.clamp_min(TINY), same)
 
