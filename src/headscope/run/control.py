@@ -61,6 +61,7 @@ MOST_SHUFFLED = 12  # ours: networks; each costs as much as a few hundred tokens
 MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
 TURNED = 128  # ours: directions that are mixed with each other
+ROWS = 1 << 14  # ours: of a matrix that are mixed at once
 STEPS, STEP_SIZE = 3, 1.0  # ours: steps; of an entry's usual size at the beginning
 EXAMPLES, TOKENS = 2, 16  # ours: of each step
 MOST_TRAINED = 1 << 29  # ours: numbers of a network
@@ -283,11 +284,16 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """[…, row, column] with columns mixed by orthogonal matrices, a number of columns each."""
     columns = matrix.shape[-1]
-    mixed = matrix[..., torch.randperm(columns, generator=random)]
+    order = torch.randperm(columns, generator=random)
     whole = columns // TURNED * TURNED
-    blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)  # […, row, block, column]
     rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
-    return torch.cat([(blocks @ turn).flatten(-2), mixed[..., whole:] @ rest], -1)
+    turned = torch.empty(matrix.shape, dtype=matrix.dtype)
+    for rows, out in zip(matrix.split(ROWS, -2), turned.split(ROWS, -2), strict=True):
+        mixed = rows[..., order]
+        blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)  # […, row, block, column]
+        out[..., :whole] = (blocks @ turn).flatten(-2)
+        out[..., whole:] = mixed[..., whole:] @ rest
+    return turned
 
 
 def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
@@ -346,8 +352,11 @@ def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     if count <= MOST_DEALT:
         return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
     some = entries[torch.randint(count, (SOME,), generator=random)]
-    drawn = torch.randint(SOME, (count,), generator=random, dtype=torch.int32)
-    return some.index_select(0, drawn)
+    dealt = torch.empty_like(entries)
+    for part in dealt.split(MOST_DEALT):
+        drawn = torch.randint(SOME, (len(part),), generator=random, dtype=torch.int32)
+        torch.index_select(some, 0, drawn, out=part)
+    return dealt
 
 
 def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> Callable[[], Model]:

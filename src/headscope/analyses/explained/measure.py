@@ -132,7 +132,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         products = sum(part.of_all_layers("rule_rule") for part in sums)
         self.products = np.asarray(products / (queries * len(self._layers)), np.float32)
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
-        made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
+        made = chosen(*sums, self._layers, allowed=allowed)
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
         itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
         self._together = made["rules"].overlap(
