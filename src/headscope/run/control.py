@@ -39,7 +39,7 @@ from headscope.core.results import LIMITS, with_token_names
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.errors import InputError, ModelError
-from headscope.model.linears import used_weight
+from headscope.model.linears import linears, used_weight
 from headscope.model.model import Model, evaluating, load
 from headscope.model.placement import place_alike, plain, spread
 from headscope.run.analysis import Analysis
@@ -176,13 +176,14 @@ def control_results(
     step = 1 if whole or counts["tokens"] <= len(samples) * LEAST[1] / 2 else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
+    made: dict[str, dict[str, Any]] = {one: {} for one in more}
     for name, wanted in control.asked([*job.names, *more]).items():
         model, pairs = control.networks[name](), name in control.pairs and not whole
         about: dict[str, Any] = {"model": name, "stack": job.stack, "seed": job.scope.seed}
         about |= {"layers": job.scope.layers, "heads": job.scope.heads}
         about |= {f"{kind}_token": model.special_tokens.get(kind, "") for kind in ("cls", "sep")}
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**about, **counts})
-        with evaluating(model.network):
+        with evaluating(model.network), linears(model.network, job.linears):  # packed once
             read = list[Analysis]()
             if names := tuple(one for one in wanted if one not in (*more, STORED)):
                 own = replace(job, names=names)
@@ -192,7 +193,7 @@ def control_results(
                 read += Computer(model, replace(job, names=(STORED,))).read(shown)
             for one in filter(more.count, wanted):
                 some = [e for e in examples if e.reading == job.reads.get(one, e.reading)]
-                read.append(read_sample(one, model, job, few_of(some)))
+                read.append(read_sample(one, model, job, few_of(some), made=made[one]))
             for analysis in read:
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
@@ -290,7 +291,10 @@ def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -
     turned = torch.empty(matrix.shape, dtype=matrix.dtype)
     for rows, out in zip(matrix.split(ROWS, -2), turned.split(ROWS, -2), strict=True):
         mixed = rows[..., order]
-        blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)  # […, row, block, column]
+        # […, row, block, column]
+        blocks = mixed[..., :whole].reshape(
+            *mixed.shape[:-1], -1, TURNED
+        )
         out[..., :whole] = (blocks @ turn).flatten(-2)
         out[..., whole:] = mixed[..., whole:] @ rest
     return turned
@@ -372,7 +376,9 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
                 "of the same architecture without training: --control none, or a folder with one"
             ) from error
         other = Model(network, model.tokenizer, model.name, "", "")
-        vars(other)["vocabulary"] = model.vocabulary  # of the tokenizer alone: made once
+        # Of the tokenizer and the architecture alone: found once.
+        for name in ("vocabulary", "shapes", "identity_fault"):
+            vars(other)[name] = getattr(model, name)
         return other
 
     return made

@@ -109,9 +109,7 @@ def test_a_comparison_by_another_method_is_not_opened_and_not_lost(runs, tmp_pat
     assert "--overwrite compares them anew" in str(refused.value)
     assert "method:" not in str(refused.value).replace("the method:", "")
     assert (tmp_path / "out/atlas.nc").read_bytes() == kept
-    anew = hs.compare(
-        *folders, output=tmp_path / "out", execution=hs.Execution(overwrite=True)
-    )
+    anew = hs.compare(*folders, output=tmp_path / "out", execution=hs.Execution(overwrite=True))
     assert anew.manifest["spec"]["method"] == before.manifest["spec"]["method"] + 1
 
 

@@ -100,7 +100,8 @@ class Explained(SampledAnalysis, question=QUESTION):
                     self._kept[name] = maps
             return maps
 
-        self._maps_of, self._kept, self._room = maps_of, dict[str, RuleMaps](), KEPT_BYTES
+        self._maps_of, self._kept = maps_of, self.made
+        self._room = KEPT_BYTES - sum(maps.rows.nbytes for maps in self._kept.values())
         choosing = [*of[CHOOSE], *of[STOP]]
         places = {unit: at for at, unit in enumerate(dict.fromkeys(units))}
         self._place = {
@@ -120,7 +121,8 @@ class Explained(SampledAnalysis, question=QUESTION):
         self._views = dict[str, LayersOfInput]()
         yield choosing
         self._choose(choosing)
-        self._kept, self._room, self._views = {}, 0, {}
+        self.made = self._kept = {}
+        self._room, self._views = 0, dict[str, LayersOfInput]()
         self._scoring = True
         self.counts = {"chosen_on": len(choosing), "scored_on": len(of[SCORE])}
         yield of[SCORE]
