@@ -230,7 +230,7 @@ class SampledAnalysis(Analysis):
     What it finds in one pass decides what it looks for in the next. So it has no sums to merge: the
     process that finishes a run computes it, as it does the control.
 
-    made     by input, what is made of inputs alone; networks of a control that read the same share it
+    made  by input, what is made of inputs alone: networks of a control that read the same share it
     """
 
     sampled: ClassVar[bool] = True

@@ -45,6 +45,7 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
+from headscope.run.mixed_weights import TURNED, in_other_directions, in_random_order
 from headscope.run.readings import MOST_SAMPLED
 from headscope.run.sampled_analyses import few_of, read_sample
 
@@ -58,10 +59,7 @@ EASY = 1 << 32  # ours: numbers times tokens of a network; the second of LEAST w
 STEP = 3  # ours: costly numbers are of one in this number of inputs, of all of few
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
 MOST_SHUFFLED = 12  # ours: networks; each costs as much as a few hundred tokens, however small
-MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
-TURNED = 128  # ours: directions that are mixed with each other
-ROWS = 1 << 14  # ours: of a matrix that are mixed at once
 STEPS, STEP_SIZE = 3, 1.0  # ours: steps; of an entry's usual size at the beginning
 EXAMPLES, TOKENS = 2, 16  # ours: of each step
 MOST_TRAINED = 1 << 29  # ours: numbers of a network
@@ -258,7 +256,7 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     def dealt(module: nn.Module, entries: torch.Tensor) -> torch.Tensor:
         if isinstance(module, nn.Embedding) and module.embedding_dim == heads:
             return entries.mean(0).expand_as(entries)  # [distance, head]
-        return _dealt(entries.flatten(), random)
+        return in_random_order(entries.flatten(), random)
 
     return _remade(network, dealt)
 
@@ -276,28 +274,10 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
         if entries.ndim < 2 or isinstance(module, nn.Embedding):
             return entries
         for _ in range(2):
-            entries = _turned(entries.float(), turn, random).transpose(-1, -2)
+            entries = in_other_directions(entries.float(), turn, random).transpose(-1, -2)
         return entries
 
     return _remade(network, other)
-
-
-def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[…, row, column] with columns mixed by orthogonal matrices, a number of columns each."""
-    columns = matrix.shape[-1]
-    order = torch.randperm(columns, generator=random)
-    whole = columns // TURNED * TURNED
-    rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
-    turned = torch.empty(matrix.shape, dtype=matrix.dtype)
-    for rows, out in zip(matrix.split(ROWS, -2), turned.split(ROWS, -2), strict=True):
-        mixed = rows[..., order]
-        # […, row, block, column]
-        blocks = mixed[..., :whole].reshape(
-            *mixed.shape[:-1], -1, TURNED
-        )
-        out[..., :whole] = (blocks @ turn).flatten(-2)
-        out[..., whole:] = mixed[..., whole:] @ rest
-    return turned
 
 
 def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
@@ -348,19 +328,6 @@ def _remade(
             module = other.get_submodule(name.rpartition(".")[0])
             tensor.copy_(change(module, own).reshape(tensor.shape))
     return other
-
-
-def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[entry] all entries in random order; a large tensor is filled from SOME of its entries."""
-    count = len(entries)
-    if count <= MOST_DEALT:
-        return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
-    some = entries[torch.randint(count, (SOME,), generator=random)]
-    dealt = torch.empty_like(entries)
-    for part in dealt.split(MOST_DEALT):
-        drawn = torch.randint(SOME, (len(part),), generator=random, dtype=torch.int32)
-        torch.index_select(some, 0, drawn, out=part)
-    return dealt
 
 
 def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> Callable[[], Model]:

@@ -92,16 +92,15 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.frequent = frequent_ids(of[CHOOSE])
 
         def maps_of(example: Example) -> RuleMaps:
-            if (maps := self._kept.get(name := input_name(example))) is None:
+            if (maps := self.made.get(name := input_name(example))) is None:
                 read = rule_input(example, model, frequent=self.frequent)
                 maps = RuleMaps.of(self.rules, read, queries_of(example, seed=self.scope.seed))
                 self._room -= maps.rows.nbytes
                 if self._room > 0:
-                    self._kept[name] = maps
+                    self.made[name] = maps
             return maps
 
-        self._maps_of, self._kept = maps_of, self.made
-        self._room = KEPT_BYTES - sum(maps.rows.nbytes for maps in self._kept.values())
+        self._maps_of, self._room = maps_of, 0 if self.made else KEPT_BYTES  # others have kept
         choosing = [*of[CHOOSE], *of[STOP]]
         places = {unit: at for at, unit in enumerate(dict.fromkeys(units))}
         self._place = {
@@ -121,8 +120,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self._views = dict[str, LayersOfInput]()
         yield choosing
         self._choose(choosing)
-        self.made = self._kept = {}
-        self._room, self._views = 0, dict[str, LayersOfInput]()
+        self.made, self._room, self._views = {}, 0, {}
         self._scoring = True
         self.counts = {"chosen_on": len(choosing), "scored_on": len(of[SCORE])}
         yield of[SCORE]

@@ -265,7 +265,7 @@ class CircuitRun:
             for name, make in self.control.networks.items():
                 about = {"model": name, "layers": shape.layers, "heads": shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
-                more = {"made": made, "needles": hidden, "settings": settings}
+                more: Any = {"made": made, "needles": hidden, "settings": settings}
                 # No name holds a network while the next one is made.
                 groups[f"{CONTROL}/{name}/circuits"] = replace(self, model=make(), **more)._alone()
                 advance(1)

@@ -237,10 +237,10 @@ def differences(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor)
     wide = torch.promote_types(logits.dtype, torch.float32)
 
     def means(side: Sequence[Ints]) -> torch.Tensor:  # [copy, example]
-        # Taken at once: backwards, each time that it is looked at makes a tensor as large as logits.
+        # Taken at once: backwards, each look at the logits makes a tensor as large as they are.
         counts = [len(side[at]) for at in places]
         rows = np.repeat(np.arange(len(places)), counts)
         some = logits[:, rows, np.concatenate([side[at] for at in places])].to(wide)
-        return torch.stack([one.mean(1) for one in some.split(counts, 1)], 1)
+        return torch.stack([one.mean(1) for one in torch.split(some, counts, 1)], 1)
 
     return means(prompts.right) - means(prompts.wrong)
