@@ -106,11 +106,11 @@ def test_a_comparison_by_another_method_is_not_opened_and_not_lost(runs, tmp_pat
     monkeypatch.undo()
     with pytest.raises(RunFolderError, match="in another way now") as refused:
         hs.compare(*folders, output=tmp_path / "out")
-    assert "--overwrite compares them anew" in str(refused.value)
+    assert "--overwrite compares them again" in str(refused.value)
     assert "method:" not in str(refused.value).replace("the method:", "")
     assert (tmp_path / "out/atlas.nc").read_bytes() == kept
-    anew = hs.compare(*folders, output=tmp_path / "out", execution=hs.Execution(overwrite=True))
-    assert anew.manifest["spec"]["method"] == before.manifest["spec"]["method"] + 1
+    again = hs.compare(*folders, output=tmp_path / "out", execution=hs.Execution(overwrite=True))
+    assert again.manifest["spec"]["method"] == before.manifest["spec"]["method"] + 1
 
 
 def test_what_is_no_pair_of_runs_is_refused(runs, tmp_path):

@@ -20,8 +20,8 @@ from headscope.run.settings import fingerprint
 from headscope.run.store import Run, folder_of, open_run
 
 METHOD = 2  # to be raised when runs are compared in another way within a version
-ANEW = (
-    "the two runs are as they were: --overwrite compares them anew in this folder; -o with another "
+AGAIN = (
+    "the two runs are as they were: --overwrite compares them again in this folder; -o with another "
     "folder keeps this comparison"
 )
 USED = (RULES, SCORES, DISCOVERY)  # groups
@@ -63,7 +63,7 @@ def compared_runs(
     }
     begin = partial(_manifest, sides, spec, execution)
     again = execution.overwrite
-    with run_in_progress(folder, spec, begin, overwrite=again, instead=ANEW) as progress:
+    with run_in_progress(folder, spec, begin, overwrite=again, instead=AGAIN) as progress:
         if (finished := progress.finished()) is not None:
             return finished
         roles = same_roles(*([run.tree for run in side] for side in sides))
