@@ -21,8 +21,8 @@ from headscope.run.store import Run, folder_of, open_run
 
 METHOD = 2  # to be raised when runs are compared in another way within a version
 AGAIN = (
-    "the two runs are as they were: --overwrite compares them again in this folder; -o with another "
-    "folder keeps this comparison"
+    "the two runs are as they were: --overwrite compares them again in this folder; -o with "
+    "another folder keeps this comparison"
 )
 USED = (RULES, SCORES, DISCOVERY)  # groups
 AS_FIRST = ("model", "corpus", "counts", "seed", "replicates", "linears")  # of the manifest
