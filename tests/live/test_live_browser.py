@@ -19,6 +19,7 @@ from live.conftest import TOKEN, serving
 from live.test_access import Model
 from live.test_live_model import WORDS, unfolded
 from views.hostile import HOSTILE
+from views.looking_at_neurons import named
 
 TEXT = "The cat sat on the mat."
 CELLS = "#cells [role=gridcell]"
@@ -316,6 +317,40 @@ def test_a_click_on_a_weight_says_what_wrote_the_query_and_the_key(opened, reque
         keys.nth(1).click()
     page.wait_for_selector("#neuron-writers table")
     assert "embedding" in page.locator("#neuron-writers").inner_text()
+
+
+@pytest.mark.parametrize(("width", "panel"), [(1280, "#view-neuron"), (800, "#view-matrix")])
+def test_a_click_on_a_weight_of_the_map_answers_at_once_beside_it(
+    opened, of_encoder, encoder, width, panel
+):
+    page = opened(of_encoder, width=width)
+    page.locator(CELLS).nth(6).click()  # L2·H3
+    if width < 1200:
+        page.click("#tab-matrix")
+    tokens = page.locator("#rows span bdi").all_inner_texts()
+    side = page.locator("#map").bounding_box()["width"] / len(tokens)
+    (stack,) = encoder.read(ReadRequest(TEXT), lambda: None).shown.stacks
+    weights = stack.attention[1, 2, 3]
+    key = int(weights.argmax())
+    query, to = named(tokens, 3), named(tokens, key)
+    with page.expect_response("**/score"):
+        page.locator("#map").click(position={"x": (key + 0.5) * side, "y": 3.5 * side})
+    page.wait_for_selector(f"{panel} #neuron-writers table")
+    asked = f"Why does {query} give {to} {weights[key]:.4f}?"
+    assert page.inner_text("#neuron-question") == asked
+    assert page.locator("#neuron-writers h3").all_inner_texts() == [
+        f"What wrote the query at {query}",
+        f"What wrote the key at {to}",
+    ]
+    assert page.locator("#neuron-answer").is_visible()
+    assert page.locator("#map").is_visible()
+    page.locator("#matrix").focus()
+    with page.expect_response("**/score"):
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+    assert f"‘{tokens[4]}’" in page.inner_text("#neuron-question")
+    page.keyboard.press("Enter")
+    assert page.locator("#neuron-answer").is_hidden()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])

@@ -95,12 +95,37 @@ def test_a_kernel_that_gives_nan_is_never_used(network, inputs, monkeypatch):
 @needs_onednn
 @pytest.mark.parametrize(("packed_is_faster", "kind"), [(True, "onednn"), (False, "stock")])
 def test_auto_takes_what_the_timing_says(network, inputs, monkeypatch, packed_is_faster, kind):
-    def timed(run, *, enough=0.0):
+    def timed(run, rounds, *, enough=0.0):
         packed = bool(changed(network))
         return run(), 1.0 if packed == packed_is_faster else 2.0
 
     monkeypatch.setattr(module, "_timed", timed)
     assert choose(network, lambda: network(inputs)) == kind
+
+
+@needs_onednn
+def test_what_is_taken_as_it_is_runs_once_of_each_kind(network, inputs):
+    ran = []
+    run = lambda: ran.append(len(changed(network))) or network(inputs)  # noqa: E731
+    assert choose(network, run, requested="onednn") == "onednn"
+    assert ran == [0, 2]
+
+
+@needs_onednn
+@pytest.mark.parametrize(("large", "copies"), [(1 << 26, 4), (48 * 96 - 1, 3)])
+def test_slopes_through_packed_maps_are_stock_ones_and_a_large_map_has_no_third_copy(
+    network, inputs, monkeypatch, large, copies
+):
+    monkeypatch.setattr(module, "_LARGE", large)
+    pack, packed = module._pack, []
+    monkeypatch.setattr(module, "_pack", lambda weight: packed.append(1) or pack(weight))
+    network.requires_grad_(False)
+    one, other = (inputs.clone().requires_grad_() for _ in range(2))
+    network(one).square().sum().backward()
+    with linears(network, "onednn"):
+        network(other).square().sum().backward()
+    torch.testing.assert_close(other.grad, one.grad, rtol=1e-4, atol=1e-5)
+    assert len(packed) == copies
 
 
 def test_what_is_asked_for_is_taken(network, inputs):

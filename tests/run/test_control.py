@@ -21,16 +21,15 @@ from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
 from headscope.run.control import (
     LEAST,
-    MOST_DEALT,
     MOST_SHUFFLED,
     SHARE,
-    SOME,
     control_of,
     few_steps,
     rotated,
     shuffled,
     untrained,
 )
+from headscope.run.mixed_weights import MOST_DEALT, SOME
 from headscope.run.store import open_run
 from headscope.wired import WiredHead, wire
 from made_models import nudged, small_bert

@@ -21,6 +21,10 @@ def manifest(names, documents, *, limit=None, model="bert", sha256="a", digest="
     }
 
 
+def with_method(one, number):
+    return one | {"spec": one["spec"] | {"method": number}}
+
+
 @pytest.mark.parametrize(
     ("now", "words"),
     [
@@ -43,6 +47,10 @@ def manifest(names, documents, *, limit=None, model="bert", sha256="a", digest="
         (
             manifest(["a.txt"], 3, sha256="b"),
             ["the model: bert, whose weights are others now"],
+        ),
+        (
+            with_method(manifest(["a.txt"], 3), 2),
+            ["the method: headscope computes this in another way now"],
         ),
         (manifest(["a.txt"], 3), []),
     ],

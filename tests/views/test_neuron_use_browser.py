@@ -96,12 +96,84 @@ def test_the_other_views_ask_why_of_what_is_kept_there(at_head):
     most = int(weight[7].argmax())
     asked = f"Why does ‘{tokens[7]}’ give ‘{tokens[most]}’ {weight[7, most]:.4f}?"
     assert question(page) == asked
-    page.click("#tab-matrix")
-    point_at(page, 9, 2, (14, 14))
+    assert page.evaluate("document.activeElement.id") == "tab-neuron"
+
+
+def press(page, query, key):
+    """A click on a weight of the map of 14 tokens."""
+    point_at(page, query, key, (14, 14))
     page.mouse.down()
     page.mouse.up()
-    assert question(page) == f"Why does ‘{tokens[9]}’ give ‘{tokens[2]}’ {weight[9, 2]:.4f}?"
-    assert page.evaluate("document.activeElement.id") == "tab-neuron"
+
+
+def test_a_click_on_a_weight_opens_its_answer_beside_the_map(at_head):
+    payload = make_payload()
+    page = at_head(payload)
+    weight, tokens = read_block(payload)["weight"], payload["sides"][0]["tokens"]
+
+    def asked(query, key):
+        pair = named(tokens, query), named(tokens, key)
+        return "Why does {} give {} {:.4f}?".format(*pair, weight[query, key])
+
+    page.click("#tab-matrix")
+    answer = page.locator("#view-matrix #neuron-answer")
+    box = page.locator("#map").bounding_box()
+    for query, key in ((9, 2), (9, 5)):
+        press(page, query, key)
+        assert answer.locator("h2").inner_text() == asked(query, key)
+    assert page.locator("#map").bounding_box() == box
+    assert answer.bounding_box()["x"] > box["x"] + box["width"]
+    assert "headscope serve" in answer.inner_text()
+    page.mouse.move(0, 0)
+    assert page.locator("#point").is_visible()  # on the weight that was asked for
+    press(page, 9, 5)
+    assert answer.is_hidden()
+    assert page.locator("#rows .kept").count() == 0
+    # By keyboard, from where the cursor is.
+    page.locator("#matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert answer.locator("h2").inner_text() == asked(10, 5)
+    page.click("#tab-neuron")
+    assert page.locator("#neuron-work h2").first.inner_text() == asked(10, 5)
+    page.click("#tab-matrix")
+    assert answer.is_visible()
+    page.locator("#matrix").focus()
+    page.keyboard.press("Escape")
+    assert answer.is_hidden()
+    page.keyboard.press("Shift+Enter")
+    assert answer.is_hidden()
+    assert page.locator("#columns .kept").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ({"detailed": ((1, 2),)}, "L1·H2 are not on this page: headscope serve has those of every"),
+        ({"vectors": False, "why": "Not shown."}, "L1·H2 are not on this page: Not shown."),
+        ({"window": 3}, "does not see"),
+    ],
+)
+def test_a_weight_without_an_answer_says_what_has_one(at_head, made, words):
+    page = at_head(make_payload(**made))
+    page.click("#tab-matrix")
+    press(page, 9, 2)
+    assert words in page.locator("#unanswered").text_content()
+    assert page.locator("#neuron-answer").is_hidden()
+    page.locator("#matrix").focus()
+    page.keyboard.press("Escape")
+    assert page.locator("#unanswered").text_content() == ""
+
+
+def test_a_weight_of_a_later_token_is_not_asked_for(at_head):
+    page = at_head(make_payload(causal=True))
+    page.click("#tab-matrix")
+    press(page, 9, 2)
+    assert page.locator("#neuron-answer").is_visible()
+    press(page, 2, 9)
+    assert page.locator("#neuron-answer").is_hidden()
+    assert page.locator("#unanswered").text_content() == ""
+    assert said(page).endswith("later, not seen")
 
 
 def test_a_key_that_is_kept_is_asked_about_where_it_gets_most(at_head):

@@ -105,6 +105,22 @@ class TokenLoss:
         return torch.stack([part.mean() for part in parts])  # [row]
 
 
+@contextmanager
+def last_logits(network: PreTrainedModel) -> Iterator[None]:
+    """Inside the context the output head, if there is one, computes the last position alone: of
+    large vocabularies the logits of a batch take gigabytes, and here nobody reads the others.
+    """
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    if head is None:
+        yield
+        return
+    hook = head.register_forward_pre_hook(lambda _m, args: (args[0][..., -1:, :], *args[1:]))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 # --- language models, and the tokens that they predict ----------------------------------------
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")

@@ -25,6 +25,7 @@ _ROUNDS = 2
 _PROBES = 4  # vectors that show what a layer multiplies by
 _HALF = (torch.float16, torch.bfloat16)
 _CLEARLY = 1.1  # packed weights are kept unless stock is this much faster: timings are noisy
+_LARGE = 1 << 26  # ours: numbers of a map, as of an output head's, of which no third copy is held
 _PACKED: WeakSet[nn.Module] = WeakSet()  # the maps that run packed now
 
 
@@ -61,10 +62,11 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, requested: st
         raise InputError(
             "linears 'onednn' need float32 weights on a CPU and a torch with oneDNN; use 'auto'"
         )
+    rounds = _ROUNDS if requested == "auto" else 0  # what is taken as it is need not be timed
     with torch.inference_mode():
-        stock, stock_seconds = _timed(run, enough=0.0 if requested == "auto" else float("inf"))
+        stock, stock_seconds = _timed(run, rounds)
         with linears(network, "onednn"):
-            packed, packed_seconds = _timed(run, enough=stock_seconds * _CLEARLY)
+            packed, packed_seconds = _timed(run, rounds, enough=stock_seconds * _CLEARLY)
     error = float((packed - stock).abs().max() / stock.abs().max().clamp_min(1e-30))
     if not error <= TOLERANCE:
         if requested == "auto":
@@ -197,17 +199,19 @@ def _alike(estimate: torch.Tensor, answers: torch.Tensor, share: float) -> bool:
     return bool((estimate - answers).abs().max() <= share * answers.abs().max())
 
 
-def _timed(run: Callable[[], torch.Tensor], *, enough: float = 0.0) -> tuple[torch.Tensor, float]:
+def _timed(
+    run: Callable[[], torch.Tensor], rounds: int, *, enough: float = 0.0
+) -> tuple[torch.Tensor, float]:
     """The output, and the seconds of the fastest round; none follows one within `enough`."""
     output = run()
     seconds = []
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         start = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - start)
         if seconds[-1] < enough:
             break
-    return output, min(seconds)
+    return output, min(seconds, default=0.0)
 
 
 def _available(network: nn.Module) -> bool:
@@ -233,6 +237,13 @@ def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]
     weight, bias = _pack(linear.weight), linear.bias
     backward: list[torch.Tensor] = []  # the weights turned around, packed when first needed
 
+    def back(gradients: torch.Tensor) -> torch.Tensor:
+        if linear.weight.numel() > _LARGE:
+            return gradients @ linear.weight
+        if not backward:
+            backward.append(_pack(linear.weight.T))
+        return _multiply(gradients.contiguous(), backward[0], None)
+
     def forward(inputs: torch.Tensor) -> torch.Tensor:
         if not torch.is_grad_enabled():
             return _multiply(inputs, weight, bias)
@@ -240,9 +251,7 @@ def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]
             return nn.functional.linear(inputs, linear.weight, bias)
         if not inputs.requires_grad:
             return _multiply(inputs, weight, bias)
-        if not backward:
-            backward.append(_pack(linear.weight.T))
-        product: torch.Tensor = _Packed.apply(inputs, weight, backward[0], bias)  # type: ignore[no-untyped-call]
+        product: torch.Tensor = _Packed.apply(inputs, weight, back, bias)  # type: ignore[no-untyped-call]
         return product
 
     return forward
@@ -256,15 +265,15 @@ class _Packed(torch.autograd.Function):
         ctx: Any,
         inputs: torch.Tensor,
         weight: torch.Tensor,
-        backward: torch.Tensor,
+        back: Callable[[torch.Tensor], torch.Tensor],
         bias: torch.Tensor | None,
     ) -> torch.Tensor:
-        ctx.back = backward
+        ctx.back = back
         return _multiply(inputs, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        return _multiply(gradients[0].contiguous(), ctx.back, None), None, None, None
+        return ctx.back(gradients[0]), None, None, None
 
 
 class Product:

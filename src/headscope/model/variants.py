@@ -22,6 +22,7 @@ from headscope.errors import InputError
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument, Intervention
+from headscope.model.language_model import last_logits
 from headscope.model.layer import LayerView
 from headscope.model.model import evaluating, forward
 
@@ -147,7 +148,7 @@ def mean_mixtures(network: PreTrainedModel, shown: Iterable[Batch]) -> torch.Ten
                 total = mixed.sum((0, 2), dtype=torch.float64)
                 sums[view.index] = sums[view.index] + total if view.index in sums else total
 
-            with Instrument(network, observers=[look]):
+            with Instrument(network, observers=[look]), last_logits(network):
                 forward(network, *batch.inputs)
             count += int(batch.lengths.sum())
     return torch.stack([sums[layer] for layer in sorted(sums)]) / count  # [layer, head, dim]

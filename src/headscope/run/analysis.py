@@ -229,9 +229,15 @@ class SampledAnalysis(Analysis):
 
     What it finds in one pass decides what it looks for in the next. So it has no sums to merge: the
     process that finishes a run computes it, as it does the control.
+
+    made  by input, what is made of inputs alone: networks of a control that read the same share it
     """
 
     sampled: ClassVar[bool] = True
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.made: dict[str, Any] = {}
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         """Yield the inputs of each pass; it is resumed when `observe` has seen them."""

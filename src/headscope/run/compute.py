@@ -21,6 +21,7 @@ from headscope.corpus.partitions import partitions_of
 from headscope.errors import CorpusError, memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
+from headscope.model.language_model import last_logits
 from headscope.model.layer import LayerView
 from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
@@ -314,8 +315,9 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
     batch = model.batch(examples)
 
     def once() -> torch.Tensor:
-        # [example, token, neuron], or a class for each example
-        output: torch.Tensor = forward(model.network, *batch.inputs)[0]
+        # [example, token, neuron], or a class or the last logits of each example
+        with last_logits(model.network):
+            output: torch.Tensor = forward(model.network, *batch.inputs)[0]
         return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
 
     def of(kind: str) -> str:

@@ -39,12 +39,13 @@ from headscope.core.results import LIMITS, with_token_names
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.errors import InputError, ModelError
-from headscope.model.linears import used_weight
+from headscope.model.linears import linears, used_weight
 from headscope.model.model import Model, evaluating, load
 from headscope.model.placement import place_alike, plain, spread
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
+from headscope.run.mixed_weights import TURNED, in_other_directions, in_random_order
 from headscope.run.readings import MOST_SAMPLED
 from headscope.run.sampled_analyses import few_of, read_sample
 
@@ -58,9 +59,7 @@ EASY = 1 << 32  # ours: numbers times tokens of a network; the second of LEAST w
 STEP = 3  # ours: costly numbers are of one in this number of inputs, of all of few
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
 MOST_SHUFFLED = 12  # ours: networks; each costs as much as a few hundred tokens, however small
-MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
-TURNED = 128  # ours: directions that are mixed with each other
 STEPS, STEP_SIZE = 3, 1.0  # ours: steps; of an entry's usual size at the beginning
 EXAMPLES, TOKENS = 2, 16  # ours: of each step
 MOST_TRAINED = 1 << 29  # ours: numbers of a network
@@ -175,13 +174,14 @@ def control_results(
     step = 1 if whole or counts["tokens"] <= len(samples) * LEAST[1] / 2 else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
+    made: dict[str, dict[str, Any]] = {one: {} for one in more}
     for name, wanted in control.asked([*job.names, *more]).items():
         model, pairs = control.networks[name](), name in control.pairs and not whole
         about: dict[str, Any] = {"model": name, "stack": job.stack, "seed": job.scope.seed}
         about |= {"layers": job.scope.layers, "heads": job.scope.heads}
         about |= {f"{kind}_token": model.special_tokens.get(kind, "") for kind in ("cls", "sep")}
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**about, **counts})
-        with evaluating(model.network):
+        with evaluating(model.network), linears(model.network, job.linears):  # packed once
             read = list[Analysis]()
             if names := tuple(one for one in wanted if one not in (*more, STORED)):
                 own = replace(job, names=names)
@@ -191,7 +191,7 @@ def control_results(
                 read += Computer(model, replace(job, names=(STORED,))).read(shown)
             for one in filter(more.count, wanted):
                 some = [e for e in examples if e.reading == job.reads.get(one, e.reading)]
-                read.append(read_sample(one, model, job, few_of(some)))
+                read.append(read_sample(one, model, job, few_of(some), made=made[one]))
             for analysis in read:
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
@@ -256,7 +256,7 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     def dealt(module: nn.Module, entries: torch.Tensor) -> torch.Tensor:
         if isinstance(module, nn.Embedding) and module.embedding_dim == heads:
             return entries.mean(0).expand_as(entries)  # [distance, head]
-        return _dealt(entries.flatten(), random)
+        return in_random_order(entries.flatten(), random)
 
     return _remade(network, dealt)
 
@@ -274,20 +274,10 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
         if entries.ndim < 2 or isinstance(module, nn.Embedding):
             return entries
         for _ in range(2):
-            entries = _turned(entries.float(), turn, random).transpose(-1, -2)
+            entries = in_other_directions(entries.float(), turn, random).transpose(-1, -2)
         return entries
 
     return _remade(network, other)
-
-
-def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[…, row, column] with columns mixed by orthogonal matrices, a number of columns each."""
-    columns = matrix.shape[-1]
-    mixed = matrix[..., torch.randperm(columns, generator=random)]
-    whole = columns // TURNED * TURNED
-    blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)  # […, row, block, column]
-    rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
-    return torch.cat([(blocks @ turn).flatten(-2), mixed[..., whole:] @ rest], -1)
 
 
 def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
@@ -340,16 +330,6 @@ def _remade(
     return other
 
 
-def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[entry] all entries in random order; a large tensor is filled from SOME of its entries."""
-    count = len(entries)
-    if count <= MOST_DEALT:
-        return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
-    some = entries[torch.randint(count, (SOME,), generator=random)]
-    drawn = torch.randint(SOME, (count,), generator=random, dtype=torch.int32)
-    return some.index_select(0, drawn)
-
-
 def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> Callable[[], Model]:
     def made() -> Model:
         try:
@@ -363,7 +343,9 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
                 "of the same architecture without training: --control none, or a folder with one"
             ) from error
         other = Model(network, model.tokenizer, model.name, "", "")
-        vars(other)["vocabulary"] = model.vocabulary  # of the tokenizer alone: made once
+        # Of the tokenizer and the architecture alone: found once.
+        for name in ("vocabulary", "shapes", "identity_fault"):
+            vars(other)[name] = getattr(model, name)
         return other
 
     return made

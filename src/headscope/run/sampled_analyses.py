@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from headscope.core.progress import Advance, unheard
 from headscope.corpus.document import Example
@@ -47,13 +48,17 @@ def read_sample(
     job: ShardJob,
     examples: Sequence[Example],
     advance: Advance = unheard,
+    *,
+    made: dict[str, Any] | None = None,
 ) -> SampledAnalysis:
     """One such analysis, of these examples and a model.
 
     advance  gets the number of inputs read
+    made     what other networks have made of the same examples; more is added
     """
     analysis = job.new(name)
     assert isinstance(analysis, SampledAnalysis)
+    analysis.made = {} if made is None else made
     few = min(BATCH_TOKENS, job.settings.batch_tokens)
     settings = replace(job.settings, batch_tokens=few)
     computer = Computer(model, replace(job, names=(), bands={}, settings=settings))

@@ -218,7 +218,8 @@ def test_a_head_that_rests_on_a_stand_in_is_recovered(monkeypatch):
         part, group = (sums[0], 0) if turn < 4 else (sums[1], turn - 4)
         part.add_attention(maps, counted, 0, group)
         part.add_rules(maps, group, (0,))
-    made = chosen(*sums, [0], allowed=np.arange(len(rules)) >= len(RESTS))
+    may = np.arange(len(rules)) >= len(RESTS)
+    made = chosen(*sums, [0], allowed={"rules": may})["rules"]
     assert RESTS[made.rest[0, 0]] == STAND_IN
     assert [names[at] for at in made.rule[0, 0] if at >= 0] == ["the previous token"]
     assert made.weight[0, 0, 0] == pytest.approx(0.25, abs=0.01)

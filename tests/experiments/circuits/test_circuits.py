@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from itertools import product
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import run_findings
 from headscope.claims.verdict import Outcome, Verdict
 from headscope.errors import InputError, ModelError
-from headscope.experiments.circuits import head_scores, made_inputs
+from headscope.experiments.circuits import circuit_run, head_scores, made_inputs
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.verdicts import verdicts
@@ -157,6 +160,26 @@ def test_a_random_model_has_no_label_and_no_kind_of_head_holds_of_it(random):
         assert every["previous_token"].fails  # attention is nearly even: far from a quarter
         assert {"retrieval", "writes_answer"} <= {kind for kind, one in every.items() if one.needs}
         assert "Does not hold of any head: " in run_findings(run.tree)[0]
+
+
+def test_networks_of_the_control_are_held_one_at_a_time(monkeypatch):
+    """Large ones stood two at a time in memory."""
+    held, control_of = list[ref](), circuit_run.control_of
+
+    def watched(make):
+        assert all(one() is None for one in held)
+        other = make()
+        held.append(ref(other.network))
+        return other
+
+    def with_watch(*request):
+        control = control_of(*request)
+        networks = {name: partial(watched, make) for name, make in control.networks.items()}
+        return replace(control, networks=networks)
+
+    monkeypatch.setattr(circuit_run, "control_of", with_watch)
+    hs.circuits(made.language_model(made.small("Llama")), **QUICK, composition=False)
+    assert len(held) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ import torch
 
 from experiments.circuits.decoders import ADDING, decoder, network, pairs, words
 from headscope.errors import ModelError
+from headscope.experiments.circuits import direct_logits as direct_logits_of
+from headscope.experiments.circuits import residual_parts
 from headscope.experiments.circuits.direct_logits import direct_logits, written
 from headscope.experiments.circuits.prompts import encode_prompts
+from headscope.experiments.circuits.residual_parts import Cut
 from reference.circuits import head_inputs, normed
 
 
@@ -104,6 +109,33 @@ def test_each_head_writes_what_its_own_part_becomes_behind_the_norms(name):
         (right,), (wrong,) = asked.right[at], asked.wrong[at]
         wanted = written_by_hand(model, example, right, wrong)
         np.testing.assert_allclose(told.heads[at], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_no_graph_outlives_its_batch(split, monkeypatch):
+    """Until Python happened to look for cycles, a batch of a large model held a gigabyte."""
+    held = list[ref]()
+
+    class Watched(Cut):
+        def __init__(self, *request):
+            super().__init__(*request)
+            held.append(ref(self))
+
+    for place in (direct_logits_of, residual_parts):
+        monkeypatch.setattr(place, "Cut", Watched)
+    model = decoder("Llama")
+    prompts = encode_prompts(model.model.tokenizer, pairs(7, 4, 9, seed=1))
+    assert model.model.shape.layers
+    gc.disable()
+    try:
+        if split:
+            residual_parts.split_layer(model.model, model.model.batch(prompts.clean[:1]), 1)
+        else:
+            direct_logits_of.written(model, prompts.clean, prompts, batch_tokens=60)
+        assert held
+        assert all(one() is None for one in held)
+    finally:
+        gc.enable()
 
 
 def test_a_source_token_counts_by_its_weight_and_its_vector():

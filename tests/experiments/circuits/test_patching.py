@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,11 @@ from experiments.circuits.decoders import decoder, pairs
 from headscope.core.intervals import estimate
 from headscope.errors import InputError
 from headscope.experiments.circuits.direct_logits import direct_logits
+from headscope.experiments.circuits.discovery.discover import find_circuit
 from headscope.experiments.circuits.head_swaps import AfterCommon
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
+from headscope.model.variants import mean_mixtures
 from reference.circuits import difference, head_inputs_of_all, patched
 
 FAMILIES = ["GPT-2", "GPT-NeoX", "Llama", "Gemma2", "Qwen3"]
@@ -90,6 +94,26 @@ def test_tokens_that_both_prompts_begin_with_run_once(name, monkeypatch):
     assert (5, 4) in ran  # all heads of a layer, without the first five tokens
     changes, gap = by_hand(model, prompts)
     np.testing.assert_allclose(found["effect"], changes / gap, atol=3e-4)
+
+
+def test_no_pass_computes_logits_that_nobody_reads():
+    """Those of the tokens that prompts begin with were: of 262,144 words they take gigabytes."""
+    model, prompts = decoder("Gemma2"), pairs(8, 7, 9, seed=1, common=5)
+    network, examples, rows = model.model.network, list[int](), list[tuple[int, int]]()
+    asked = encode_prompts(model.model.tokenizer, prompts)
+    words, head = network.get_input_embeddings(), network.get_output_embeddings()
+    with ExitStack() as hooks:
+        for module, hook in (
+            (words, lambda _m, args, _out: examples.append(len(args[0]))),
+            (head, lambda _m, _args, out: rows.append((out[..., 0].numel(), examples[-1]))),
+        ):
+            hooks.callback(module.register_forward_hook(hook).remove)
+        patch_heads(model, prompts, batch_tokens=200)
+        find_circuit(model, prompts, edges=True)
+        before = len(rows)
+        mean_mixtures(network, [model.model.batch(asked.clean)])
+    assert len(rows) == before + 1
+    assert all(told <= read or read == 1 for told, read in rows)  # of one prompt they are few
 
 
 def test_effects_by_position_and_of_breaking():

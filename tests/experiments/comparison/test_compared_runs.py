@@ -13,7 +13,8 @@ import pytest
 import headscope as hs
 from headscope.claims.reading import run_findings
 from headscope.cli.main import main
-from headscope.errors import InputError
+from headscope.errors import InputError, RunFolderError
+from headscope.experiments.comparison import compared_runs
 from headscope.run import control
 from headscope.wired import WiredHead, annotated_corpus, wire
 from headscope.wired.decks import deck
@@ -94,6 +95,22 @@ def test_a_finished_comparison_is_opened_again(roles, runs):
     again = hs.compare(runs[0].path, runs[1].path, output=roles.path)
     assert again.manifest == roles.manifest | {"command": again.manifest["command"]}
     np.testing.assert_array_equal(again["same_roles"]["distance"], roles["same_roles"]["distance"])
+
+
+def test_a_comparison_by_another_method_is_not_opened_and_not_lost(runs, tmp_path, monkeypatch):
+    """It was opened as if it had been computed by this version."""
+    folders = [run.path for run in runs]
+    monkeypatch.setattr(compared_runs, "METHOD", compared_runs.METHOD - 1)
+    before = hs.compare(*folders, output=tmp_path / "out")
+    kept = (tmp_path / "out/atlas.nc").read_bytes()
+    monkeypatch.undo()
+    with pytest.raises(RunFolderError, match="in another way now") as refused:
+        hs.compare(*folders, output=tmp_path / "out")
+    assert "--overwrite compares them again" in str(refused.value)
+    assert "method:" not in str(refused.value).replace("the method:", "")
+    assert (tmp_path / "out/atlas.nc").read_bytes() == kept
+    again = hs.compare(*folders, output=tmp_path / "out", execution=hs.Execution(overwrite=True))
+    assert again.manifest["spec"]["method"] == before.manifest["spec"]["method"] + 1
 
 
 def test_what_is_no_pair_of_runs_is_refused(runs, tmp_path):

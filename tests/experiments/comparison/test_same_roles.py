@@ -16,6 +16,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.circuits.discovery.node_names import Nodes
 from headscope.experiments.comparison import SAME_ROLES
+from headscope.experiments.comparison.compared_runs import METHOD
 from headscope.experiments.comparison.fingerprints import (
     ALIKE,
     Fingerprints,
@@ -100,6 +101,17 @@ def test_every_head_finds_its_twin_in_a_copy_of_another_shape():
     assert (roles["margin_ci_low"] > 0).all()
     assert (roles["mutual"] == 1).all()
     assert (roles["alike"] >= 1).all()
+
+
+def test_another_way_of_comparing_has_another_number():
+    """Where this fails, runs are compared in another way: raise METHOD, so that no comparison of
+    before is opened as one of now."""
+    rng = np.random.default_rng(3)
+    one, other = (run_of([drawn(rng, 4)] * 2) for _ in range(2))
+    roles = same_roles([one], [alike_in(other, ("the first token", "the separators"), 0.95)])
+    numbers = {name: float(values.sum()) for name, values in roles.data_vars.items()}
+    made = METHOD, len(numbers), sum(numbers.values())
+    assert made == pytest.approx((2, 21, 139.9982711), abs=1e-6)
 
 
 def test_nothing_in_an_untrained_network_has_a_role():

@@ -92,15 +92,15 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.frequent = frequent_ids(of[CHOOSE])
 
         def maps_of(example: Example) -> RuleMaps:
-            if (maps := self._kept.get(name := input_name(example))) is None:
+            if (maps := self.made.get(name := input_name(example))) is None:
                 read = rule_input(example, model, frequent=self.frequent)
                 maps = RuleMaps.of(self.rules, read, queries_of(example, seed=self.scope.seed))
                 self._room -= maps.rows.nbytes
                 if self._room > 0:
-                    self._kept[name] = maps
+                    self.made[name] = maps
             return maps
 
-        self._maps_of, self._kept, self._room = maps_of, dict[str, RuleMaps](), KEPT_BYTES
+        self._maps_of, self._room = maps_of, 0 if self.made else KEPT_BYTES  # others have kept
         choosing = [*of[CHOOSE], *of[STOP]]
         places = {unit: at for at, unit in enumerate(dict.fromkeys(units))}
         self._place = {
@@ -120,7 +120,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self._views = dict[str, LayersOfInput]()
         yield choosing
         self._choose(choosing)
-        self._kept, self._room, self._views = {}, 0, {}
+        self.made, self._room, self._views = {}, 0, {}
         self._scoring = True
         self.counts = {"chosen_on": len(choosing), "scored_on": len(of[SCORE])}
         yield of[SCORE]
@@ -133,7 +133,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         products = sum(part.of_all_layers("rule_rule") for part in sums)
         self.products = np.asarray(products / (queries * len(self._layers)), np.float32)
         allowed = {"rules": own, "position_and_rest": plain, "rest": plain & False}
-        made = {name: chosen(*sums, self._layers, allowed=may) for name, may in allowed.items()}
+        made = chosen(*sums, self._layers, allowed=allowed)
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._by_layer)
         itself = RESTS.index("the token itself")  # one weight a query: both triggers are there
         self._together = made["rules"].overlap(

@@ -134,32 +134,35 @@ class RuleSums:
 
 
 def chosen(
-    choosing: RuleSums, other: RuleSums, layers: Sequence[int], *, allowed: Bools
-) -> HeadRules:
+    choosing: RuleSums, other: RuleSums, layers: Sequence[int], *, allowed: Mapping[str, Bools]
+) -> dict[str, HeadRules]:
     """The rules of every head of these layers, with the rest that leaves least; of others none.
 
     choosing, other  sums of documents that choose, and of others that say when to stop
-    allowed          [rule] which may be chosen
+    allowed          by name, [rule] which may be chosen
+    returns          by name, the rules chosen among these
     """
     alike: dict[object, list[int]] = {}
     for layer in layers:
         alike.setdefault((choosing.seeing(layer), other.seeing(layer)), []).append(layer)
-    best: dict[tuple[int, int], Choice] = {}
+    best: dict[str, dict[tuple[int, int], Choice]] = {name: {} for name in allowed}
     for same, rest in product(alike.values(), range(len(RESTS))):
         if RESTS[rest] == STAND_IN and not choosing.hides_first(same):
             continue
         rules, attention, every = (part.sum(0) for part in choosing.products(rest, same))
         others = other.products(rest, same)
         for (at, layer), head in product(enumerate(same), range(choosing.heads)):
-            one = choose(
-                Products(rules, attention[at, head], every[at, head]),
-                Products(others[0], others[1][:, at, head], others[2][:, at, head]),
-                rest=rest,
-                allowed=allowed,
-            )
-            if (layer, head) not in best or one.loss < best[layer, head].loss:
-                best[layer, head] = one
-    made = no_rules(choosing.layers, choosing.heads)
+            chosen_on = Products(rules, attention[at, head], every[at, head])
+            stopping = Products(others[0], others[1][:, at, head], others[2][:, at, head])
+            for name, may in allowed.items():
+                one, held = choose(chosen_on, stopping, rest=rest, allowed=may), best[name]
+                if (layer, head) not in held or one.loss < held[layer, head].loss:
+                    held[layer, head] = one
+    return {name: _as_arrays(held, choosing) for name, held in best.items()}
+
+
+def _as_arrays(best: Mapping[tuple[int, int], Choice], of: RuleSums) -> HeadRules:
+    made = no_rules(of.layers, of.heads)
     for place, one in best.items():
         made.rule[place][: len(one.rules)] = one.rules
         made.weight[place][: len(one.rules)] = one.weights

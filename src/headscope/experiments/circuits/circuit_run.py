@@ -151,6 +151,7 @@ class CircuitRun:
             off = run.part(len(parts) + 1, partial(losses_off, self.model, made, sets, **more))
             costs = off_result(off["losses"], made, sets, replicates=settings.replicates)
             of_heads = of_heads.merge(costs).assign_attrs(switch_off=settings.switch_off)
+        del weights  # large vocabularies: each network of the control has its own
         return {"circuits": of_heads, **answers, **self._controls()}
 
     def _result(
@@ -258,22 +259,27 @@ class CircuitRun:
         hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
         tokens = 2 * OF_CONTROL * len(made.repeated[0])
         counts = {"documents": OF_CONTROL, "examples": 2 * OF_CONTROL, "tokens": tokens}
+        shape = self.model.shape
         groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
-                other = make()
-                one = replace(self, model=other, made=made, needles=hidden, settings=settings)
-                weights = WeightMaps(other)
-                patterns = one._part(weights, list(range(OF_CONTROL)))
-                numbers = one._of_weights(weights)
-                if hidden is not None:  # all of its runs count: it answers none
-                    numbers |= one._of_needles(weights, hidden)
-                    numbers |= {name: np.ones(OF_CONTROL) for name in numbers if "recall" in name}
-                about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
+                about = {"model": name, "layers": shape.layers, "heads": shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
-                groups[f"{CONTROL}/{name}/circuits"] = one._result(patterns, numbers, weights)
+                more: Any = {"made": made, "needles": hidden, "settings": settings}
+                # No name holds a network while the next one is made.
+                groups[f"{CONTROL}/{name}/circuits"] = replace(self, model=make(), **more)._alone()
                 advance(1)
         return groups
+
+    def _alone(self) -> xr.Dataset:
+        """The group `circuits` of a network of the control."""
+        weights = WeightMaps(self.model)
+        patterns = self._part(weights, list(range(OF_CONTROL)))
+        numbers = self._of_weights(weights)
+        if self.needles is not None:  # all of its runs count: it answers none
+            numbers |= self._of_needles(weights, self.needles)
+            numbers |= {name: np.ones(OF_CONTROL) for name in numbers if "recall" in name}
+        return self._result(patterns, numbers, weights)
 
 
 def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:

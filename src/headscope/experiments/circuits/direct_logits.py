@@ -219,6 +219,7 @@ def written(
             numbers = _answers(answer, right)
             changed |= not torch.equal(answer, logits[0])
         numbers |= _parts(cut, views, batch, logits[0], (right, wrong))
+        cut.pieces.clear()  # they know the cut: without this a graph would outlive its batch
         parts += [
             (at, {name: value[row] for name, value in numbers.items()})
             for row, at in enumerate(places)
@@ -281,7 +282,9 @@ def _parts(
 
 def _answers(logits: torch.Tensor, right: Sequence[Any]) -> dict[str, Float64]:
     """Loss, rank and probability of the best of the right answers; logits [row, vocabulary]."""
-    log_p = to_float64(logits.log_softmax(-1, dtype=torch.float64))
-    best = np.array([row[ids].max() for row, ids in zip(log_p, right, strict=True)])
-    ranks = 1.0 + (log_p > best[:, None]).sum(1)
+    best, ranks = np.zeros(len(logits)), np.ones(len(logits))
+    for at, (row, ids) in enumerate(zip(logits, right, strict=True)):  # vocabularies are large
+        log_p = to_float64(row.log_softmax(-1, dtype=torch.float64))
+        best[at] = log_p[ids].max()
+        ranks[at] += (log_p > best[at]).sum()
     return {"loss": -best, "rank": ranks, "probability": np.exp(best)}

@@ -13,16 +13,18 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.model.batch import Batch
 from headscope.model.key_value_cache import cache_of, going_on
-from headscope.model.language_model import TokenLoss
+from headscope.model.language_model import TokenLoss, last_logits
 from headscope.model.model import Model, run_network
 from headscope.model.shared_prefix import SharedPrefix, WholePass, replaced
 from headscope.model.variant_answers import TOLERANCE
@@ -73,7 +75,9 @@ def prefix_read(network: PreTrainedModel, prompts: AskedBatch) -> AskedBatch:
     if not prompts.common:
         return prompts
     ids, mask = (t[:, : prompts.common] for t in prompts.batch.inputs[:2])
-    return replace(prompts, past=cache_of(run_network(network, ids, mask, use_cache=True)))
+    with last_logits(network):
+        answer = run_network(network, ids, mask, use_cache=True)
+    return replace(prompts, past=cache_of(answer))
 
 
 def logits_after(network: PreTrainedModel, prompts: AskedBatch, copies: int) -> torch.Tensor:
@@ -231,8 +235,12 @@ def differences(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor)
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
-    right, wrong = (
-        torch.stack([logits[:, row, side[at]].to(wide).mean(1) for row, at in enumerate(places)], 1)
-        for side in (prompts.right, prompts.wrong)
-    )
-    return right - wrong
+
+    def means(side: Sequence[Ints]) -> torch.Tensor:  # [copy, example]
+        # Taken at once: backwards, each look at the logits makes a tensor as large as they are.
+        counts = [len(side[at]) for at in places]
+        rows = np.repeat(np.arange(len(places)), counts)
+        some = logits[:, rows, np.concatenate([side[at] for at in places])].to(wide)
+        return torch.stack([one.mean(1) for one in torch.split(some, counts, 1)], 1)
+
+    return means(prompts.right) - means(prompts.wrong)

@@ -83,7 +83,7 @@ class FrozenNorm:
     def back(self, direction: torch.Tensor) -> torch.Tensor:
         """[row, model] the direction before the norm that corresponds to this one after it."""
         before = direction * self.gain
-        return before - before.mean(-1, keepdim=True) * self.centred
+        return before - before.mean(-1, keepdim=True) if self.centred else before
 
 
 def norm_before_head(

@@ -92,7 +92,8 @@ class Parts:
             if grad is not None:
                 share = piece.share(grad, at).double().cpu()
                 out.index_add_(1, torch.tensor([places[name] for name in piece.names]), share)
-        whole = (vectors.detach().double() * weights.double()).flatten(1).sum(1).cpu()
+        pairs = zip(vectors.detach(), weights, strict=True)  # one at a time: vocabularies are large
+        whole = torch.stack([(one.double() * weight.double()).sum() for one, weight in pairs]).cpu()
         allowed = TOLERANCE if vectors.dtype.itemsize >= 4 else rounding(vectors.dtype)
         miss = (out.sum(1) - whole).abs()
         if not bool((miss <= allowed * out.abs().sum(1)).all()):
@@ -176,7 +177,9 @@ def split_layer(model: Model, batch: Batch, layer: int) -> SplitLayer:
         run_network(network, *batch.inputs, keep=False)
     if cut.call is None or not cut.pieces:
         raise unlike(type(network).__name__, "its queries and keys are not seen")
-    return SplitLayer(cut.call, cut.pieces)
+    split = SplitLayer(cut.call, cut.pieces)
+    cut.pieces.clear()  # they know the cut: without this the graph would outlive the layer
+    return split
 
 
 class Cut:

@@ -19,6 +19,11 @@ from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.settings import fingerprint
 from headscope.run.store import Run, folder_of, open_run
 
+METHOD = 2  # to be raised when runs are compared in another way within a version
+AGAIN = (
+    "the two runs are as they were: --overwrite compares them again in this folder; -o with "
+    "another folder keeps this comparison"
+)
 USED = (RULES, SCORES, DISCOVERY)  # groups
 AS_FIRST = ("model", "corpus", "counts", "seed", "replicates", "linears")  # of the manifest
 
@@ -37,7 +42,8 @@ def compared_runs(
     returns  a run of the first model with the group `same_roles`
     raises   RunFolderError for a folder without a finished run; InputError for runs of which
              nothing says what model they are of, without fingerprints of the same kind, or for a
-             further run of a third model
+             further run of a third model; RunFolderError, too, for a comparison of other runs or by
+             another METHOD in the folder, which is left as it is
     """
     folder = folder_of(output, execution)
     one, other, *more = (_opened(run) for run in (first, second, *also))
@@ -52,10 +58,12 @@ def compared_runs(
     spec = {
         "versions": deciding_versions(),
         "command": "compare",
+        "method": METHOD,
         "runs": [[_identity(run) for run in side] for side in sides],
     }
     begin = partial(_manifest, sides, spec, execution)
-    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as progress:
+    again = execution.overwrite
+    with run_in_progress(folder, spec, begin, overwrite=again, instead=AGAIN) as progress:
         if (finished := progress.finished()) is not None:
             return finished
         roles = same_roles(*([run.tree for run in side] for side in sides))

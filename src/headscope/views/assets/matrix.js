@@ -54,8 +54,10 @@ function cellUnder(event, map) {
   return [inside(event.clientY - frame.top, "query"), inside(event.clientX - frame.left, "key")];
 }
 
+const sameCell = (one, other) => one === other || (one && other && one[0] === other[0] && one[1] === other[1]);
+
 function aim(cell) {
-  if (state.cell === cell || (cell && state.cell && cell[0] === state.cell[0] && cell[1] === state.cell[1])) return;
+  if (sameCell(state.cell, cell)) return;
   state.cell = cell;
   if (together()) {
     state.pointed = cell && { side: "query", index: cell[0] };
@@ -65,12 +67,15 @@ function aim(cell) {
   say();
 }
 
+// Keeps the row and asks why the weight is what it is; the same once more closes both. Or the column.
 function keepCell([query, key], column) {
   const place = column ? { side: "key", index: key } : { side: "query", index: query };
-  const other = together() && !column && neuron.key !== places("key")[key].members[0];
-  const kept = same(state.kept, place) && !other ? null : place;
-  if (other) Object.assign(neuron, { query: places("query")[query].members[0], key: places("key")[key].members[0] });
-  change({ kept, cell: [query, key] });
+  const asks = !column && visible(query, key);
+  const again = same(state.kept, place) && (!asks || (neuron.told && sameCell(askedCell(), [query, key])));
+  if (asks && !again) askWeight(query, key);
+  else neuron.told = false;
+  change({ kept: again ? null : place, cell: [query, key] });
+  if (alone("matrix")) at("neuron-question").scrollIntoView({ block: "nearest" });
 }
 
 function steerCell(event, one) {
@@ -80,8 +85,10 @@ function steerCell(event, one) {
   const inside = (index, side) => Math.min(Math.max(index, 0), places(side).length - 1);
   const step = steps[event.key];
   if (event.key === "Enter" || event.key === " ") keepCell(here, event.shiftKey);
-  else if (event.key === "Escape") change({ kept: null, cell: null });
-  else if (step) {
+  else if (event.key === "Escape") {
+    neuron.told = false;
+    change({ kept: null, cell: null });
+  } else if (step) {
     aim(state.cell ? [inside(here[0] + step[0], "query"), inside(here[1] + step[1], "key")] : here);
     one.point.scrollIntoView({ block: "nearest", inline: "nearest" });
   } else return;
@@ -101,7 +108,7 @@ function paintMatrix() {
   if (!due("matrix")) return;
   const shown = sheets.filter((one) => one.measure() !== null);
   for (const one of sheets) one.frame.hidden = !shown.includes(one);
-  const width = shown[0].frame.clientWidth;
+  const width = (shown.length > 1 ? shown[0].frame : at("view-matrix")).clientWidth; // whatever stands beside
   axisRoom = state.whole ? BARE_AXIS : longestLabel(width);
   if (state.whole && fitting(width - longestLabel(width), 0) > LEGIBLE) axisRoom = longestLabel(width);
   const fit = fitting(width - axisRoom, document.documentElement.clientHeight - 96 - axisRoom);
@@ -160,7 +167,7 @@ function paintHeat(canvas, map, signed) {
 }
 
 function paintAim(one) {
-  const cell = state.cell;
+  const cell = state.cell ?? (neuron.told ? askedCell() : null);
   const kept = (side) => (chosen()?.side === side ? chosen().index : null);
   const marked = { query: cell?.[0] ?? kept("query"), key: cell?.[1] ?? kept("key") };
   for (const side of ["query", "key"]) {

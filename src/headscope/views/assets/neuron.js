@@ -9,7 +9,6 @@ const neuron = {
   told: false, // whether the explanation is open
   queries: [], // elements, by token
   rows: [],
-  asked: null, // {cell, of}: the cell kept last in the matrix, and the arrangement it is of
   sighted: "", // the choice that was brought into sight
   unpainted: new Set(), // rows out of sight
   now: null, // what is painted: {row, key, shown, order, sizes}
@@ -36,17 +35,14 @@ function buildNeuron() {
   buildWhyHere();
 }
 
-// Beside the other views: a button that asks about what is kept there, in the matrix the very cell.
+// Beside the head view: a button that asks about what is kept there.
 function buildWhyHere() {
   const button = element("button", { type: "button", class: "ask", id: "why-here" }, "Why this weight?");
   button.addEventListener("click", () => {
-    const { cell, of } = neuron.asked ?? {};
-    if (cell && of === arrangement && same(state.kept, { side: "query", index: cell[0] })) why(...cell);
-    else openNeurons({});
+    Object.assign(neuron, { told: true, pointed: null });
+    change({ view: "neuron", pointed: null, cell: null });
+    at("tab-neuron").focus();
   });
-  for (const event of ["click", "keydown"]) {
-    at("view-matrix").addEventListener(event, () => state.cell && (neuron.asked = { cell: state.cell, of: arrangement }));
-  }
   at("chips-hint").after(button);
 }
 
@@ -140,18 +136,18 @@ function orderNeurons(order) {
   say();
 }
 
-// The neuron view at these places of the axes, with the explanation open.
-function why(query, key) {
+// Opens the explanation of the weight at these places of the axes.
+function askWeight(query, key) {
   const [from, to] = [places("query")[query].members[0], places("key")[key].members[0]];
   buildNeuronLists();
-  Object.assign(neuron, { query: from, key: to, from: { side: "query", index: query } });
-  openNeurons({ kept: neuron.from });
+  Object.assign(neuron, { query: from, key: to, from: { side: "query", index: query }, told: true, pointed: null });
 }
 
-function openNeurons(patch) {
-  Object.assign(neuron, { told: true, pointed: null });
-  change({ ...patch, view: "neuron", pointed: null, cell: null });
-  at("tab-neuron").focus();
+// Its [query, key] on the axes of now, while its row is kept; else null.
+function askedCell() {
+  if (neuron.stack !== state.stack || neuron.query === null || neuron.key === null) return null;
+  const cell = [placeOf.query[neuron.query], placeOf.key[neuron.key]];
+  return cell[1] >= 0 && same(state.kept, { side: "query", index: cell[0] }) ? cell : null;
 }
 
 // Follows what was selected in the other views, else stays with what was asked last.

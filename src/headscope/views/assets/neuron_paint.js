@@ -1,7 +1,10 @@
 // How does the neuron view look? Rows of vectors as colours, numbers beside them, and in words.
 function paintNeuron() {
-  at("why-here").hidden = shows("neuron");
-  if (!due("neuron")) return;
+  at("why-here").hidden = shows("neuron") || shows("matrix");
+  const here = due("neuron");
+  const beside = alone("matrix") && neuron.told && askedCell() !== null; // the answer alone, beside the map
+  placeAnswer(beside);
+  if (!here && !beside) return;
   buildNeuronLists();
   const [layer, head] = [state.layer, headNow()];
   const shown = canWhy(layer, head);
@@ -10,13 +13,21 @@ function paintNeuron() {
   at("neuron-missing").hidden = shown;
   neuron.now = null;
   if (!shown) at("neuron-missing").replaceChildren(...missingVectors(layer, head));
+  if (!shown && beside) write(at("unanswered"), unanswered(layer, head));
   if (!block) return;
   settleNeuron(block);
   const row = neuronRow(layer, head, neuron.query);
   const keys = row.seen.filter((key) => tokensShown(row.query, key));
+  if (beside && !row.seen.includes(neuron.key)) write(at("unanswered"), `${namedToken(queryTokens(), row.query)} does not see ${namedToken(keyTokens(), neuron.key)}: the model masks it.`);
   if (!keys.includes(neuron.key)) neuron.key = null;
+  if (beside && neuron.key === null) return;
   const key = neuron.key ?? keys.reduce((best, other) => (best === null || row.weight[other] > row.weight[best] ? other : best), null);
   neuron.now = { row, key, shown: keys, order: neuronOrder(row, key ?? row.seen[0], neuron.order), sizes: colorSizes(block, stack().detail) };
+  if (here) paintNeuronTable();
+  paintAnswer();
+}
+
+function paintNeuronTable() {
   fitNeuron();
   paintQueries();
   paintNeuronHead();
@@ -26,7 +37,14 @@ function paintNeuron() {
   paintNeuronAim();
   paintAllQueries();
   paintNeuronNotes();
-  paintAnswer();
+}
+
+// Why the weight that was asked for has no answer on this page, and what has one.
+function unanswered(layer, head) {
+  const { detail } = stack();
+  const pair = `${namedToken(queryTokens(), neuron.query)} → ${namedToken(keyTokens(), neuron.key)}`;
+  const more = detail?.vectors ? "headscope serve has those of every head." : (detail?.why ?? "");
+  return `${pair}: the vectors of ${headName(layer, head)} are not on this page${more ? `: ${more}` : "."}`;
 }
 
 // Which heads have vectors, and why this one has none.

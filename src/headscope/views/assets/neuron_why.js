@@ -9,7 +9,20 @@ function buildAnswer() {
   const made = element("div", {}, element("h3", { id: "neuron-made" }), element("table", { id: "neuron-parts" }));
   const more = element("p", { class: "hint" }, "Which parts of the model wrote the query and the key is computed on the page of headscope serve.");
   box.append(element("div", { class: "halves" }, scores, made), element("div", { id: "neuron-writers" }, more));
+  at("view-matrix").append(element("p", { class: "note", id: "unanswered", role: "status" }));
   return box;
+}
+
+// The answer stands above the vectors; where the matrix alone is seen, beside its map.
+function placeAnswer(beside) {
+  const [box, home] = [at("neuron-answer"), at(beside ? "view-matrix" : "neuron-work")];
+  at("view-matrix").classList.toggle("asked", beside);
+  write(at("unanswered"), "");
+  if (box.parentNode !== home) {
+    if (beside) home.append(box);
+    else at("neuron-table").before(box);
+  }
+  if (beside) box.hidden = true;
 }
 
 function explain(open) {

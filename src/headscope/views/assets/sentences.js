@@ -104,5 +104,5 @@ function say(layer = state.layer, which = state.heads, words = "") {
 const INVITES = {
   model: "Point at a map, or move with the arrow keys; Enter opens it.",
   head: "Point at a token, or move with the arrow keys; a click keeps it.",
-  matrix: "Point at a cell, or move with the arrow keys.",
+  matrix: "Point at a cell, or move with the arrow keys; a click or Enter tells why its weight is as large.",
 };
