@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 import xarray as xr
 from safetensors.torch import load_file, save_file
 
@@ -196,6 +197,24 @@ def test_a_network_of_few_steps_is_the_same_again_and_another_than_before(tiny) 
     assert 1 < size <= 3.1  # three steps, each of an entry's usual size
     for name, tensor in after.items():
         assert tensor.equal(again[name])
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_network_with_an_output_head_is_rotated_and_trained_as_its_body_is(tied) -> None:
+    """The head turned the embedding with it; logits were taken for vectors, and nothing trained."""
+    shape = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 32, "vocab_size": 60}
+    config = transformers.GPT2Config(**shape, tie_word_embeddings=tied)
+    network = transformers.GPT2LMHeadModel(config).eval()
+    own, turned = network.state_dict(), rotated(network).state_dict()
+    assert turned["transformer.wte.weight"].equal(own["transformer.wte.weight"])
+    assert turned["lm_head.weight"].equal(own["lm_head.weight"]) == tied
+    assert not turned["transformer.h.0.attn.c_attn.weight"].equal(
+        own["transformer.h.0.attn.c_attn.weight"]
+    )
+    before, after = (make(network).state_dict() for make in (untrained, few_steps))
+    assert not after["transformer.h.0.attn.c_attn.weight"].equal(
+        before["transformer.h.0.attn.c_attn.weight"]
+    )
 
 
 def test_networks_for_pairs_of_heads_are_asked_nothing_else(tiny) -> None:

@@ -305,7 +305,7 @@ def _train(other: PreTrainedModel, *, seed: int) -> None:
     for _ in range(STEPS):
         ids = torch.randint(len(tokens), (EXAMPLES, TOKENS), generator=random)
         more = {"decoder_input_ids": ids} if other.config.is_encoder_decoder else {}
-        vectors = other(input_ids=ids, **more)[0].flatten(0, 1)  # [token, vector]
+        vectors = other.base_model(input_ids=ids, **more)[0].flatten(0, 1)  # [token, vector]
         right = torch.randperm(len(vectors), generator=random)
         loss = nn.functional.cross_entropy(vectors @ tokens[ids.flatten()].T, right)
         slopes = torch.autograd.grad(loss, matrices, allow_unused=True)
@@ -322,8 +322,10 @@ def _remade(
     known = all(isinstance(part, torch.Tensor) for part in network.state_dict().values())
     as_it_is = known and all(map(plain, network.parameters())) and not spread(network)
     other = copy.deepcopy(network) if as_it_is else untrained(network)
+    tied = set[int]()  # an output head is often the embedding once more
     for name, tensor in other.state_dict().items():
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() and tensor.data_ptr() not in tied:
+            tied.add(tensor.data_ptr())
             own = (tensor if as_it_is else used_weight(network, name)).cpu()
             module = other.get_submodule(name.rpartition(".")[0])
             tensor.copy_(change(module, own).reshape(tensor.shape))
