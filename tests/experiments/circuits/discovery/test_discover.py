@@ -14,7 +14,13 @@ from sklearn.metrics import roc_auc_score
 
 import headscope as hs
 from experiments.circuits.decoders import decoder, pairs
-from experiments.circuits.discovery.planted import Planted, induction_prompts, planted
+from experiments.circuits.discovery.planted import (
+    Planted,
+    induction_prompts,
+    lookup_prompts,
+    planted,
+    two_lookups,
+)
 from headscope.claims.reading import Reading
 from headscope.errors import InputError
 from headscope.experiments.circuits.discovery import DISCOVERY
@@ -58,6 +64,19 @@ def test_a_planted_circuit_is_found_and_is_faithful(family, seed, noise):
     assert faithful > 0.9
     assert np.median(seen["random_faithfulness"]) < 0.1
     assert np.abs(seen["incomplete"]).max() < 0.1
+
+
+def test_a_program_of_three_steps_is_found_with_the_ways_between_them():
+    one = two_lookups("llama", 0)
+    prompts = lookup_prompts(one.model, couples=18, seed=0)
+    seen, true = find_circuit(one.model, prompts, edges=True), heads_of(one)
+    assert seen["gap_ci_low"] > 0
+    assert set(np.flatnonzero(seen["member"].values)) == {0, *true}
+    notes, holds, says = (str(seen["node"].values[at]) for at in true)
+    score = np.abs(seen["edge_score"]).fillna(0).stack(edge=("node", "reader"))
+    first = score.sortby(score, ascending=False)["edge"].values[:4]
+    ways = {("input", f"{notes}<v>"), (notes, f"{holds}<k>"), (holds, f"{says}<q>")}
+    assert set(first) == ways | {(says, "logits")}
 
 
 def test_the_interval_of_a_score_covers_that_of_very_many_prompts():
