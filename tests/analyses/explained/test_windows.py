@@ -241,3 +241,15 @@ def test_a_stand_in_is_replayed_by_what_the_first_token_holds():
     wanted = torch.zeros(9, 9)
     wanted[:, 0] = 1
     torch.testing.assert_close(rows[0, 0, :9, :9], wanted)
+
+
+@pytest.mark.parametrize(("window", "hidden"), [(WINDOW, True), (LONG, False)])
+def test_a_layer_hides_the_first_token_or_does_not(window, hidden):
+    """Sums of attention with the same row, taken twice, once differed in their last bit."""
+    rules = [every_rule()[number(name)] for name in (*RESTS, "the previous token")]
+    sums = RuleSums(len(rules), 1, 2)
+    for seed in range(3):
+        read = made_input(seed, causal=True)
+        maps = RuleMaps.of(rules, read).within(within(len(read), window))
+        sums.add_rules(maps, 0, (0,))
+    assert sums.hides_first(0) == hidden

@@ -100,10 +100,10 @@ class RuleSums:
         """[group, …] sums of the rules alone, as that layer sees the keys."""
         return np.asarray(sum(own[name] for of, own in self.of_layers.items() if layer in of))
 
-    def hides_first(self, layers: Sequence[int]) -> bool:
-        """Whether some query does not see the first token in these layers."""
-        rows = self.by_name["attention_all_rest"][:, list(layers)]
-        first, stands = (rows[..., RESTS.index(name)] for name in ("the first token", STAND_IN))
+    def hides_first(self, layer: int) -> bool:
+        """Whether some query does not see the first token in this layer: that rest is even then."""
+        squares = self.of_rules("rest", layer)  # sums of ones, where all see it
+        first, stands = (squares[..., RESTS.index(name)] for name in ("the first token", STAND_IN))
         return not np.array_equal(first, stands)
 
     def of_all_layers(self, name: str) -> Float64:
@@ -147,7 +147,7 @@ def chosen(
         alike.setdefault((choosing.seeing(layer), other.seeing(layer)), []).append(layer)
     best: dict[str, dict[tuple[int, int], Choice]] = {name: {} for name in allowed}
     for same, rest in product(alike.values(), range(len(RESTS))):
-        if RESTS[rest] == STAND_IN and not choosing.hides_first(same):
+        if RESTS[rest] == STAND_IN and not choosing.hides_first(same[0]):
             continue
         rules, attention, every = (part.sum(0) for part in choosing.products(rest, same))
         others = other.products(rest, same)
