@@ -10,9 +10,6 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
-from headscope.analyses.neurons import QUESTION
-from headscope.analyses.neurons.figure import source_finding
-from headscope.claims.reading import Reading
 from headscope.core.wording import fixed
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
@@ -232,7 +229,7 @@ def test_the_caption_of_sources_gives_shares_that_add_up():
     shares = 100 * size / size.sum(-1, keepdims=True)  # [contrast, source]
     found = re.findall(r"word (\d+) %, position (\d+) %, segment (\d+) %", caption)
     np.testing.assert_array_equal(np.array(found, int), np.round(shares))
-    finding = source_finding(Reading(tree, QUESTION))
+    finding = pictures()["neuron_sources"].finding(tree)
     assert finding.startswith("Next token from the rest: word")
     assert finding.removesuffix(".") in caption
 
