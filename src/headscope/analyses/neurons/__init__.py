@@ -33,7 +33,6 @@ QUESTION = Question(
             columns=3,
             panels="figure:source_panels",
             caption="figure:source_caption",
-            finding="figure:source_finding",
             text="Before any layer has mixed them, a token’s vector is the sum of its word, its "
             "position and its segment. A head that finds the next word must read positions; one "
             "that keeps to a segment may read segments, or positions too.",

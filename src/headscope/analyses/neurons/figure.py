@@ -28,7 +28,7 @@ from headscope.draw.marks import legend
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 
-OWN, NEXT = "own_segment", "next"
+OWN = "own_segment"
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
 EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1)), OWN: (-1, 1)}
 QUANTITIES = ("effective", "position_overlap")
@@ -284,35 +284,19 @@ def source_panels(run: Reading) -> list[Panel]:
 
 def source_caption(run: Reading) -> str:
     """How to read them, and the shares of all heads."""
-    parts = [f"{_title(run, contrast)}: {words}" for contrast, words in _shares(run).items()]
+    parts = []
+    for contrast, values in _by_key(run).items():
+        size = np.abs(values).sum(axis=0)
+        if size.sum() > 0:
+            shares = zip(SOURCES, 100 * (size / size.sum()), strict=True)
+            words = ", ".join(f"{name} {fixed(share, 0)} %" for name, share in shares)
+            parts.append(f"{_title(run, contrast)}: {words}")
     return (
         "First layer, a mark per head: how much more score keys of the kind get than the other "
         "keys of the input, split by the part of the key’s embedding that it comes from (the three "
         "add up exactly; the biases are the same for every key). Shares of all heads’ absolute "
         f"contributions: {'; '.join(parts)}. {run.over()}. After Vig (2019)."
     )
-
-
-def source_finding(run: Reading) -> str:
-    """What makes the next token stand out, or keys of another kind; "" where none do."""
-    shares = _shares(run)
-    contrast = NEXT if NEXT in shares else next(iter(shares), "")
-    if not contrast:
-        return ""
-    return f"{_title(run, contrast)}: {shares[contrast]}."
-
-
-def _shares(run: Reading) -> dict[str, str]:
-    """Contrast → of all heads’ absolute contributions, the shares of the sources in words."""
-    sizes = {contrast: np.abs(values).sum(axis=0) for contrast, values in _by_key(run).items()}
-    return {
-        contrast: ", ".join(
-            f"{name} {percent(float(share))}"
-            for name, share in zip(SOURCES, size / size.sum(), strict=True)
-        )
-        for contrast, size in sizes.items()
-        if size.sum() > 0
-    }
 
 
 def _by_key(run: Reading) -> dict[str, Floats]:
@@ -330,7 +314,7 @@ def _title(run: Reading, contrast: str) -> str:
     return {
         "sep": f"{run.special('sep')} from the rest",
         "same_segment": "Same segment from the other",
-        NEXT: "Next token from the rest",
+        "next": "Next token from the rest",
         OWN: "Own sentence from the other",
     }[contrast]
 
