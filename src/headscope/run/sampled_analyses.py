@@ -58,7 +58,8 @@ def read_sample(
     """
     analysis = job.new(name)
     assert isinstance(analysis, SampledAnalysis)
-    analysis.made = {} if made is None else made
+    if made is not None:
+        analysis.made = made
     few = min(BATCH_TOKENS, job.settings.batch_tokens)
     settings = replace(job.settings, batch_tokens=few)
     computer = Computer(model, replace(job, names=(), bands={}, settings=settings))
