@@ -22,7 +22,12 @@ from headscope.experiments.replay import REPLAY, replaying
 from headscope.experiments.replay.choosing import halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
 from headscope.experiments.replay.looked_at import LookedAt
-from headscope.experiments.replay.replacements import StandIns, by_position, replacing
+from headscope.experiments.replay.replacements import (
+    StandIns,
+    by_position,
+    of_another_head,
+    replacing,
+)
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
 from headscope.experiments.replay.section import table
@@ -187,7 +192,8 @@ def test_every_row_sums_to_1_over_what_is_seen_and_another_head_is_the_next_of_t
     )
     profile = np.zeros((*shape, 3))
     profile[..., 0], profile[..., 1], profile[..., 2] = 3, 1, 9
-    made = StandIns(model, PLAIN, {"rules": own}, profile, ())
+    heads = {"rules": own, "another_head": of_another_head(own)}
+    made = StandIns(model, PLAIN, heads, profile, ())
     batch = model.batch(examples)
     tokens = batch.input_ids.shape[1]
     seen = torch.ones(tokens, tokens, dtype=torch.bool).tril() & batch.mask[:, None, None]

@@ -98,6 +98,8 @@ class HeadRules:
     rest        […, head] number of its rest, of RESTS
     key_token   […, head, key token] ids of tokens that get more, or less; -1 behind the last
     key_factor  […, head, key token] by which factor
+
+    Weights and factors may be tensors: then gradients can be taken of what is predicted.
     """
 
     rule: Ints
@@ -167,11 +169,12 @@ class HeadRules:
 
     def mixed(self, maps: RuleMaps) -> torch.Tensor:
         """[head, query, key] the same without key tokens."""
-        heads, count = len(self.rest), len(maps.rows)
-        weights = np.zeros((heads, count + 1))
-        np.add.at(weights, (np.arange(heads)[:, None], self.rule), self.weight)
+        heads, behind = len(self.rest), len(maps.rows)
+        place = torch.from_numpy(np.where(self.rule < 0, behind, self.rule).astype(np.int64))
+        weight = torch.as_tensor(self.weight).double()
+        weights = weight.new_zeros(heads, behind + 1).scatter_add(1, place, weight)
         used = np.unique(self.rule[self.rule >= 0])  # few of all rules: of long inputs maps are big
-        by_rule = torch.from_numpy(weights[:, used]).float()
+        by_rule = weights[:, used].float()
         total = by_rule @ maps.applies[used]  # [head, query]
         rows = torch.tensordot(by_rule, maps.rows[used], 1) / total.clamp_min(1)[..., None]
         left = (1 - total).clamp_min(0)[..., None]
@@ -180,12 +183,13 @@ class HeadRules:
 
     def factors(self, ids: Ints) -> torch.Tensor:
         """[head, key] the factor of each token; 1 for those that are no key tokens."""
-        out = np.ones((len(self.rest), len(ids)))
-        for head, tokens in enumerate(self.key_token):
-            known = dict(zip(tokens.tolist(), self.key_factor[head].tolist(), strict=True))
-            known.pop(-1, None)
-            out[head] = [known.get(token, 1.0) for token in ids.tolist()]
-        return torch.from_numpy(out).float()
+        factor = torch.as_tensor(self.key_factor).double()
+        behind = factor.shape[-1]  # no key token: 1
+        place = torch.full((len(self.rest), len(ids)), behind)
+        for head, tokens in enumerate(self.key_token.tolist()):
+            known = {token: at for at, token in enumerate(tokens) if token >= 0}
+            place[head] = torch.tensor([known.get(token, behind) for token in ids.tolist()])
+        return torch.cat([factor, factor.new_ones(len(place), 1)], 1).gather(1, place).float()
 
 
 def gathered(rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:

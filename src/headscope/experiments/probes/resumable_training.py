@@ -25,7 +25,7 @@ from headscope.experiments.probes.settings import PATIENCE
 SAVE_SECONDS = 30.0
 BETTER = 1e-4  # the loss on dev must fall by so much to count (Hewitt and Manning's code)
 Loss = Callable[[Sequence[int]], torch.Tensor]
-Progress = Callable[[int], None]  # items seen since it was last called
+Progress = Callable[[int], object]  # items seen since it was last called
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def train(
     sizes: tuple[int, int],
     schedule: ProbeSchedule,
     *,
-    state: Path,
-    key: str,
+    state: Path | None = None,
+    key: str = "",
     progress: Progress = lambda count: None,
 ) -> None:
     """Trains the probe in place, resuming from its state on disk if there is one.
@@ -60,11 +60,12 @@ def train(
     losses  of some items of train, and of dev, by their numbers; a scalar that is summed over items
     sizes   how many items train and dev have; with several epochs and some of dev, the parameters
             of the epoch with the least loss on dev are kept
-    state   the file that is written every SAVE_SECONDS
+    state   the file that is written every SAVE_SECONDS; None: nothing is kept
     key     names the training: the state of another is not taken
     """
     job = _TrainingState(probe, schedule)
-    job.load(state, key)
+    if state is not None:
+        job.load(state, key)
     saved = time.monotonic()
     while job.epoch < schedule.epochs and job.worse < schedule.patience:
         order = generator(schedule.seed, "order", str(job.epoch)).permutation(sizes[0])
@@ -73,7 +74,7 @@ def train(
             job.step(losses[0](items))
             job.position += len(items)
             progress(len(items))
-            if time.monotonic() - saved > SAVE_SECONDS:
+            if state is not None and time.monotonic() - saved > SAVE_SECONDS:
                 job.save(state, key)
                 saved = time.monotonic()
         job.epoch, job.position = job.epoch + 1, 0

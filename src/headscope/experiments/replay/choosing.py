@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
 from itertools import islice
 
@@ -27,7 +27,7 @@ from headscope.corpus.equal_documents import dealt
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns
-from headscope.experiments.replay.settings import ALONE, RULES
+from headscope.experiments.replay.settings import ALONE, REPLACEMENTS, RULES
 from headscope.model.model import Model, evaluating
 from headscope.run.analysis import LEADING, Scope
 from headscope.run.compute import ShardJob
@@ -40,6 +40,7 @@ from headscope.run.shard_files import State
 
 LONGEST = 4 * LEADING  # tokens of an input that choose, the first ones
 LOOKED_AT = 2**14  # ours: tokens of inputs that order the heads and make the mean maps
+FITTED = "fitted"  # begins the names of arrays
 FEWEST = 12  # ours: documents, or inputs, of which six choose and six try
 
 
@@ -133,6 +134,7 @@ class Chosen:
     error      [layer, head] how far what it adds is off by its rules
     cost       [layer, head] how much more the model loses where they stand in for this head
                alone; 0 where that orders nothing
+    fitted     what stands in -> its rules, with weights that are fitted to the output
     """
 
     explained: xr.Dataset
@@ -140,6 +142,7 @@ class Chosen:
     profile: Float64
     error: Float64
     cost: Float64
+    fitted: dict[str, HeadRules] = field(default_factory=dict)
 
     @property
     def rules(self) -> HeadRules:
@@ -182,20 +185,32 @@ class Chosen:
         """As arrays, for a file."""
         tree = xr.DataTree.from_dict({"/": xr.Dataset(), "/explained": self.explained})
         content = np.frombuffer(tree_as_netcdf(tree), np.uint8)
+        fitted = {
+            f"{FITTED} {name} {part}": values
+            for name, rules in self.fitted.items()
+            for part, values in vars(rules).items()
+        }
         return {
             "explained": content,
             "rest": self.rest,
             "profile": self.profile,
             "error": self.error,
             "cost": self.cost,
+            **fitted,
         }
 
     @classmethod
     def of_state(cls, state: State) -> Chosen:
         """From its `state`."""
         tree = tree_of_netcdf(BytesIO(state["explained"].tobytes()))
-        numbers = (state[name] for name in ("rest", "profile", "error", "cost"))
-        return cls(tree["explained"].to_dataset(), *numbers)
+        rest, profile, error, cost = (state[name] for name in ("rest", "profile", "error", "cost"))
+        parts = [part.name for part in fields(HeadRules)]
+        fitted = {
+            name: HeadRules(*(state[f"{FITTED} {name} {part}"] for part in parts))
+            for name in REPLACEMENTS
+            if f"{FITTED} {name} {parts[0]}" in state
+        }
+        return cls(tree["explained"].to_dataset(), rest, profile, error, cost, fitted)
 
 
 def scope_of_inputs(

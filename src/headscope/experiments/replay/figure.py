@@ -59,7 +59,8 @@ def caption(run: Reading) -> str:
     )
     if "chosen" in replay["order"].values:
         heads = terms.some_heads(terms.heads_in(replay, run.names, 0))
-        return f"{what}when the attention of {heads} is replaced. Whiskers: {over}"
+        weights = f" {terms.WEIGHTS}" * terms.fitted(replay)
+        return f"{what}when the attention of {heads} is replaced.{weights} Whiskers: {over}"
     axis = f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. "
     axis *= most(run, "change") > EVEN_AXIS
     drawn = int(replay.attrs["draws"])

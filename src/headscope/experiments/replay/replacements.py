@@ -15,7 +15,8 @@ from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
 from headscope.core.accumulators import Float64, Ints
 from headscope.corpus.document import Example
-from headscope.experiments.replay.settings import ANOTHER, EVEN, MEAN_MAP, REST, RULES, YOURS
+from headscope.experiments.replay.rule_file import OwnRules
+from headscope.experiments.replay.settings import EVEN, MEAN_MAP
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
@@ -57,13 +58,14 @@ class Replacing:
 
 
 @contextmanager
-def replacing(network: PreTrainedModel) -> Iterator[Replacing]:
+def replacing(network: PreTrainedModel, *, gradients: bool = False) -> Iterator[Replacing]:
     """Inside the context the attention of heads can be replaced.
 
-    raises  ModelError for a family outside transformers' registry
+    gradients  whether they can be taken, of the rows that stand in
+    raises     ModelError for a family outside transformers' registry
     """
-    change = Replacing()
-    with torch.inference_mode(), Instrument(network, interventions=[change]):
+    change, mode = Replacing(), torch.enable_grad if gradients else torch.inference_mode
+    with mode(), Instrument(network, interventions=[change]):
         yield change
 
 
@@ -185,12 +187,7 @@ class BatchStandIns:
             return torch.from_numpy(by_position(profile, size)).float()
         if not self.inputs:
             self.inputs = [RowsOfInput(made.rules, made.read(e)) for e in self.batch.examples]
-        rules = made.heads[name if name in (RULES, YOURS, REST) else RULES]
-        if name == ANOTHER:
-            shape = made.model.shape
-            heads = [(head + 1) % shape.heads for head in heads]
-            layer = (layer + (shape.heads == 1)) % shape.layers
-        own = rules.of_layer_heads(layer, heads)
+        own = made.heads[name].of_layer_heads(layer, heads)
         used = np.unique(own.rule[own.rule >= 0])
         here = seen[at if len(seen) > 1 else 0, 0, :size, :size].cpu()
         maps = self.inputs[at].maps(used).within(here)
@@ -199,10 +196,35 @@ class BatchStandIns:
     def _padded(self, rows: list[torch.Tensor]) -> torch.Tensor:
         tokens = self.batch.input_ids.shape[1]
         out = torch.zeros((len(rows), rows[0].shape[0], tokens, tokens))
-        for one, own in zip(out, rows, strict=True):
+        for at, own in enumerate(rows):
             size = own.shape[-1]
-            one[:, :size, :size] = own
+            out[at, :, :size, :size] = own
         return out
+
+
+def of_another_head(rules: HeadRules) -> HeadRules:
+    """For each head the rules of the next one of its layer; of a single one, of the next layer."""
+    axis = int(rules.rest.shape[1] > 1)
+    return HeadRules(*(np.roll(numbers, -1, axis) for numbers in vars(rules).values()))
+
+
+def with_own(rules: HeadRules, own: Mapping[Head, OwnRules], names: Sequence[str]) -> HeadRules:
+    """The rules of all heads, with the user's in place of ours where there are some.
+
+    names  of all rules
+    """
+    slots = max([rules.rule.shape[-1], *(len(one.rules) for one in own.values())])
+    more = ((0, 0), (0, 0), (0, slots - rules.rule.shape[-1]))
+    rule = np.pad(rules.rule, more, constant_values=-1)
+    weight, rest = np.pad(rules.weight, more), rules.rest.copy()
+    token, factor = rules.key_token.copy(), rules.key_factor.copy()
+    for place, one in own.items():
+        rule[place], weight[place] = -1, 0
+        rule[place][: len(one.rules)] = [names.index(name) for name in one.names]
+        weight[place][: len(one.rules)] = one.weights
+        rest[place] = RESTS.index(one.rest) if one.rest else 0
+        token[place], factor[place] = -1, 1
+    return HeadRules(rule, weight, rest, token, factor)
 
 
 def by_position(profile: Float64, tokens: int) -> Float64:

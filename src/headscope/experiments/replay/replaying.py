@@ -31,9 +31,16 @@ from headscope.experiments.replay.choosing import (
     read_inputs,
     scope_of_inputs,
 )
+from headscope.experiments.replay.fitted_weights import TOKENS as FITTED_TOKENS
+from headscope.experiments.replay.fitted_weights import FittedWeights, difference_of
 from headscope.experiments.replay.head_sets import HeadSet, chosen_set, sets_by_share
 from headscope.experiments.replay.of_atlas import AtlasRules
-from headscope.experiments.replay.replacements import StandIns, replacing
+from headscope.experiments.replay.replacements import (
+    StandIns,
+    of_another_head,
+    replacing,
+    with_own,
+)
 from headscope.experiments.replay.result import replay_result
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel
@@ -47,6 +54,8 @@ from headscope.experiments.replay.scores import (
 )
 from headscope.experiments.replay.settings import (
     ALONE,
+    ANOTHER,
+    OUTPUT,
     REST,
     RULES,
     SHARES,
@@ -243,6 +252,9 @@ class ReplayRun:
             )
             numbers = joined(list(states))
         begin("intervals")
+        return {"replay": self._result(numbers), "explained": self.chosen.explained}
+
+    def _result(self, numbers: State) -> xr.Dataset:
         shape, settings = self.scored.model.shape, self.settings
         replayed = replay_result(
             numbers,
@@ -253,15 +265,16 @@ class ReplayRun:
             shape=(shape.layers, shape.heads),
             best=self.chosen.best(settings.order),
             replicates=settings.replicates,
+            fitted=self.chosen.fitted.get(RULES),
         )
-        replayed = replayed.assign_attrs(
+        return replayed.assign_attrs(
             ordered_by=settings.order,
+            weights_by=settings.weights,
             rules_of="inputs" if self.atlas is None else "atlas",
             chosen_on_tried=self.chosen_on,
             # of few documents inputs were dealt, more than there are documents
             units_are="inputs" if replayed.attrs["units"] > self._documents else "documents",
         )
-        return {"replay": replayed, "explained": self.chosen.explained}
 
     @property
     def _documents(self) -> int:
@@ -287,7 +300,24 @@ class ReplayRun:
         )
         if self.settings.order == ALONE and not self.heads:
             made = replace(made, cost=self._cost_alone(made, kind))
+        if self.settings.weights == OUTPUT:
+            self.chosen = made  # orders the heads of sets
+            made = replace(made, fitted=self._fitted(made))
         return made.state()
+
+    def _fitted(self, chosen: Chosen) -> dict[str, HeadRules]:
+        """What stands in -> its rules, with weights fitted to the output of inputs that choose."""
+        model, seed = self.scored.model, self.settings.seed
+        read = [one.leading(FITTED_TOKENS) for one in self.halves.choosing]
+        difference = difference_of(model, self.scored.kind, read, seed=seed)
+        sets, stand_ins = [one.heads for one in self.sets], self._stand_ins(chosen)
+        fits = [
+            FittedWeights(stand_ins, name, difference, sets, seed)
+            for name in (RULES, ANOTHER)
+            if name in self.replacements
+        ]
+        with phase("weights", sum(fit.count for fit in fits), "steps") as advance:
+            return {fit.name: fit.fit(advance) for fit in fits}
 
     def _cost_alone(self, chosen: Chosen, kind: str) -> Float64:
         """[layer, head] the mean over inputs that choose, of their first tokens: how much more the
@@ -315,8 +345,10 @@ class ReplayRun:
         return np.asarray(mean.reshape(shape.layers, shape.heads))
 
     def _stand_ins(self, chosen: Chosen) -> StandIns:
-        heads = {RULES: chosen.rules, REST: chosen.rest_alone}
-        heads[YOURS] = with_own(chosen.rules, self.own, [rule.name for rule in self.rules])
+        rules = chosen.rules
+        heads = {RULES: rules, REST: chosen.rest_alone, ANOTHER: of_another_head(rules)}
+        heads[YOURS] = with_own(rules, self.own, [rule.name for rule in self.rules])
+        heads |= chosen.fitted
         return StandIns(self.scored.model, self.rules, heads, chosen.profile, chosen.frequent)
 
     def _part(self, stand_ins: StandIns, places: Sequence[int]) -> State:
@@ -362,22 +394,3 @@ class Replayed:
                     scores[:, at, column] = score.numbers(output, whole, batch)
         kept = {f"kept_{name}": values for name, values in score.kept(whole, batch).items()}
         return {"score": scores, "whole": score.numbers(whole, whole, batch), **kept}
-
-
-def with_own(rules: HeadRules, own: Mapping[Head, OwnRules], names: Sequence[str]) -> HeadRules:
-    """The rules of all heads, with the user's in place of ours where there are some.
-
-    names  of all rules
-    """
-    slots = max([rules.rule.shape[-1], *(len(one.rules) for one in own.values())])
-    more = ((0, 0), (0, 0), (0, slots - rules.rule.shape[-1]))
-    rule = np.pad(rules.rule, more, constant_values=-1)
-    weight, rest = np.pad(rules.weight, more), rules.rest.copy()
-    token, factor = rules.key_token.copy(), rules.key_factor.copy()
-    for place, one in own.items():
-        rule[place], weight[place] = -1, 0
-        rule[place][: len(one.rules)] = [names.index(name) for name in one.names]
-        weight[place][: len(one.rules)] = one.weights
-        rest[place] = RESTS.index(one.rest) if one.rest else 0
-        token[place], factor[place] = -1, 1
-    return HeadRules(rule, weight, rest, token, factor)

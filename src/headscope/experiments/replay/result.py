@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.explained.prediction import HeadRules
 from headscope.claims.terms import OURS
 from headscope.core.accumulators import Array, Float64, left_out, means_over
 from headscope.core.intervals import POSITIVE, Estimate, estimate
@@ -50,6 +51,7 @@ def replay_result(
     shape: tuple[int, int],
     best: Float64,
     replicates: int,
+    fitted: HeadRules | None = None,
 ) -> xr.Dataset:
     """The group `replay`.
 
@@ -57,6 +59,7 @@ def replay_result(
                vectors "kept_tokens", "kept_pooled" [input, dim], for answers "kept_answers"
     units      [input] name of its document
     best       [layer, head] by which heads are ordered, the largest first
+    fitted     the rules, if their weights are fitted to the output
     """
     kept = left_out(units, replicates=replicates)  # [input, replicate + 1]
     weight = score.weights()
@@ -80,6 +83,12 @@ def replay_result(
             "loss of each set of heads, each random order apart",
         ),
     }
+    if fitted is not None:
+        cell = ("layer", "head")
+        words = "the weights of the rules in `explained`, as they are fitted to the output"
+        hidden["fitted_weight"] = (fitted.weight, (*cell, "rule_place"), words)
+        words = "by what the prediction for its key tokens is multiplied, likewise"
+        hidden["fitted_key_factor"] = (fitted.key_factor, (*cell, "key_place"), words)
     variables |= {
         name: Variable(value, dims, words, "1", OURS, tidy=False)
         for name, (value, dims, words) in hidden.items()

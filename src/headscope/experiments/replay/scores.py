@@ -20,7 +20,7 @@ from headscope.errors import HeadscopeError
 from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64
 from headscope.model.language_model import TokenLoss
-from headscope.model.model import Model, forward
+from headscope.model.model import Model, run_network
 from headscope.run.shard_files import State
 
 CAUSAL, MASKED, ANSWERS, VECTORS = "causal", "masked", "answers", "vectors"
@@ -86,11 +86,8 @@ class LossScore:
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """[input] losses; HeadscopeError for one that is not finite."""
         with self.objective.asking(model.network, places):
-            answer: Any = forward(model.network, *batch.inputs, keep=False)
-        with torch.inference_mode():
-            logits = answer.logits
-            wide = torch.promote_types(logits.dtype, torch.float32)
-            losses = self.objective.losses(logits.to(wide), places)
+            answer: Any = run_network(model.network, *batch.inputs, keep=False)
+        losses = self.objective.losses(_wide(answer.logits), places)
         bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
         if len(bad):
             raise HeadscopeError(
@@ -125,12 +122,16 @@ class AnswerScore:
 
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """[input, class] log probabilities."""
-        answer: Any = forward(model.network, *batch.inputs, keep=False)
+        answer: Any = run_network(model.network, *batch.inputs, keep=False)
         return torch.log_softmax(answer.logits.double(), -1)
 
     def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] the divergence."""
-        return to_float64((whole.exp() * (whole - output)).sum(-1))[:, None]
+        return to_float64(self.difference(output, whole, batch))[:, None]
+
+    def difference(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """[input] the divergence."""
+        return _divergence(output, whole)
 
     def kept(self, whole: torch.Tensor, batch: Batch) -> State:
         """[input, class] log probabilities."""
@@ -155,15 +156,19 @@ class VectorScore:
 
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """[input, token, dim] vectors."""
-        answer: Any = forward(model.network, *batch.inputs, keep=False)
+        answer: Any = run_network(model.network, *batch.inputs, keep=False)
         vectors: torch.Tensor = answer[0]
         return vectors.double()
 
     def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] 1 − cosine."""
-        of_tokens = 1 - (normalize(output, dim=-1) * normalize(whole, dim=-1)).sum(-1)
         pooled = 1 - (_pooled(output, batch) * _pooled(whole, batch)).sum(-1)
-        return to_float64(torch.stack([_mean(of_tokens[..., None], batch)[:, 0], pooled], -1))
+        return to_float64(torch.stack([self.difference(output, whole, batch), pooled], -1))
+
+    def difference(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """[input] 1 − cosine of its tokens, their mean."""
+        of_tokens = 1 - (normalize(output, dim=-1) * normalize(whole, dim=-1)).sum(-1)
+        return _mean(of_tokens[..., None], batch)[:, 0]
 
     def kept(self, whole: torch.Tensor, batch: Batch) -> State:
         """[input, dim] the mean of the tokens' directions, and the direction of their mean."""
@@ -173,6 +178,34 @@ class VectorScore:
     def weights(self) -> Float64:
         """[input] 1."""
         return np.ones(len(self.examples))
+
+
+@dataclass(frozen=True)
+class PredictionDivergence:
+    """Divergence of what a language model predicts from what the whole model predicts: KL(whole ‖
+    replaced), in nats, mean over the tokens that are asked.
+    """
+
+    examples: Sequence[Example]
+    objective: TokenLoss
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """[asked token of any input, token] log probabilities."""
+        with self.objective.asking(model.network, places):
+            answer: Any = run_network(model.network, *batch.inputs, keep=False)
+        return torch.log_softmax(_wide(answer.logits), -1)
+
+    def difference(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """[asked token of any input] the divergence."""
+        return _divergence(output, whole)
+
+
+def _wide(logits: torch.Tensor) -> torch.Tensor:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _divergence(output: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+    return (whole.exp() * (whole - output)).sum(-1)
 
 
 def _mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:

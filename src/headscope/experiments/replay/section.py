@@ -32,6 +32,7 @@ def findings(run: Reading) -> list[str]:
         _random_finding,
         _better_finding,
         _source_finding,
+        _weights_finding,
     )
     return [part(run) for part in parts]
 
@@ -187,6 +188,10 @@ def _source_finding(run: Reading) -> str:
         "unknown": "; whether it read the same texts is not known",
     }
     return f"The rules are those of an atlas{ends[str(run.data.attrs['chosen_on_tried'])]}."
+
+
+def _weights_finding(run: Reading) -> str:
+    return terms.WEIGHTS if terms.fitted(run.data) else ""
 
 
 def table(run: Reading) -> Table | None:

@@ -18,6 +18,7 @@ RULES, YOURS, REST, MEAN_MAP, EVEN, ANOTHER = REPLACEMENTS = (
     "even",
     "another_head",
 )
+OUTPUT = "output"  # weights of rules that are fitted to it
 ALONE = "alone"  # the order by what each head costs by itself
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 USUAL = tuple(name for name in REPLACEMENTS if name != YOURS)
@@ -60,6 +61,11 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         "cost least where they stand in for one head alone (a pass for each head), explain most of "
         "what they gather, or of their attention.",
         "output",
+    )
+    weights: Literal["attention", "output"] = option(
+        "What gives rules their weights: the attention that they predict, or the output of the "
+        "model, which they are fitted to with all heads of a set replaced (passes with gradients).",
+        "attention",
     )
     score: Literal["loss", "answers", "vectors"] | None = option(
         "What of the output is compared; by default the loss of a language model, the answers of a "

@@ -50,6 +50,7 @@ NAMES = {
     "even": "even attention",
     "another_head": "the rules of another head",
 }
+FITTED = {"rules": ", with fitted weights", "another_head": ", with fitted weights"}
 ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
 FIRST = {
     "output": "those whose output rules change least",
@@ -57,13 +58,14 @@ FIRST = {
     "gathering": "those explained best in what they gather",
     "attention": "those whose attention is explained best",
 }
+WEIGHTS = "Weights were fitted, on other documents, so that the output stays the whole model’s."
 LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
 
 
 def replacement_name(name: str, replay: xr.Dataset) -> str:
     """A replacement in running text; of a single head `its rules`."""
-    words = NAMES.get(name, name.replace("_", " "))
+    words = NAMES.get(name, name.replace("_", " ")) + FITTED.get(name, "") * fitted(replay)
     one = "chosen" in replay["order"].values and float(replay["replaced"].sum()) == 1
     return words.replace("their ", "its ") if one else words
 
@@ -134,6 +136,11 @@ def compared(replay: xr.Dataset) -> Compared:
     return COMPARED.get(str(replay.attrs["kind"]), LOSS)
 
 
+def fitted(replay: xr.Dataset) -> bool:
+    """Whether the weights of rules are fitted to the output."""
+    return str(replay.attrs.get("weights_by")) == "output"
+
+
 def of_loss(replay: xr.Dataset) -> bool:
     """Whether losses were compared, and not vectors or answers."""
     return compared(replay) is LOSS
@@ -150,11 +157,12 @@ def atlas_notes(chosen_on: str) -> list[str]:
 
 
 def rules_from(replay: xr.Dataset) -> str:
-    """Where rules and order come from, in a sentence."""
+    """Where rules, their weights and the order come from, in sentences."""
+    weights = f" {WEIGHTS}" * fitted(replay)
     if str(replay.attrs.get("rules_of")) != "atlas":
-        return "Rules and order are those of other documents."
+        return f"Rules and order are those of other documents.{weights}"
     other = " of other files" * (str(replay.attrs["chosen_on_tried"]) == "no")
-    return f"Rules are those of an atlas{other}, the order is that of other documents."
+    return f"Rules are those of an atlas{other}, the order is that of other documents.{weights}"
 
 
 def share_text(share: float) -> str:
