@@ -83,15 +83,9 @@ def replay_result(
             "loss of each set of heads, each random order apart",
         ),
     }
-    if fitted is not None:
-        cell = ("layer", "head")
-        words = "the weights of the rules in `explained`, as they are fitted to the output"
-        hidden["fitted_weight"] = (fitted.weight, (*cell, "rule_place"), words)
-        words = "by what the prediction for its key tokens is multiplied, likewise"
-        hidden["fitted_key_factor"] = (fitted.key_factor, (*cell, "key_place"), words)
     variables |= {
         name: Variable(value, dims, words, "1", OURS, tidy=False)
-        for name, (value, dims, words) in hidden.items()
+        for name, (value, dims, words) in (hidden | _fitted(fitted)).items()
     }
     coords: dict[str, Sequence[Any]] = dict(zip(CELL, (replacements, orders, shares), strict=True))
     coords["set"] = [f"{one.order} {one.draw} {one.share:.6g}" for one in sets]
@@ -106,6 +100,18 @@ def replay_result(
         units=len(set(units)),
         draws=max(one.draw for one in sets),
     )
+
+
+def _fitted(rules: HeadRules | None) -> dict[str, tuple[Float64, tuple[str, ...], str]]:
+    if rules is None:
+        return {}
+    cell, fitted = ("layer", "head"), "as they are fitted to the output"
+    weights = f"the weights of the rules of attention in `explained`, {fitted}"
+    factors = f"by what predictions for their key tokens are multiplied, {fitted}"
+    return {
+        "fitted_weight": (rules.weight, (*cell, "rule_place"), weights),
+        "fitted_key_factor": (rules.key_factor, (*cell, "key_place"), factors),
+    }
 
 
 def _axes(sets: Sequence[HeadSet]) -> tuple[list[str], list[float]]:
