@@ -11,7 +11,10 @@ import torch
 
 import headscope as hs
 from experiments.circuits.decoders import network
+from experiments.importance.made import language_model
 from experiments.replay.made import FEW, STOCK, exact, inputs_of, texts
+from experiments.replay.test_answers import THREE
+from experiments.replay.test_answers import texts as words_of_its_vocabulary
 from headscope.analyses.explained.prediction import HeadRules
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import TOKEN, AttentionRule
@@ -27,6 +30,7 @@ from headscope.experiments.replay.settings import RULES
 from headscope.model.model import run_network
 from headscope.tasks.task_request import Loading
 from model.families.tiny import FAMILIES
+from tasks.made import checkpoint
 
 LAYERS, HEADS = 2, 4
 PLACE = (1, 2)
@@ -137,6 +141,37 @@ def test_gradients_reach_the_rows_that_stand_in_in_every_family(name):
         change.use(frozenset({(0, 1)}), lambda call, heads: rows)
         run_network(whole, ids, torch.ones_like(ids))[0].square().sum().backward()
     assert float(rows.grad.abs().max()) > 1e-6
+
+
+@pytest.mark.parametrize("kind", ["answers", "masked"])
+def test_the_difference_falls_for_a_classifier_and_a_masked_language_model(kind, tmp_path):
+    place = tmp_path / kind
+    make = partial(checkpoint, head=THREE) if kind == "answers" else language_model
+    scored = scored_model(make(place), None, Loading())
+    assert scored.kind == kind
+    sentences = hs.corpus_of(words_of_its_vocabulary())
+    examples, _ = inputs_of(scored, sentences, replaying.ReplaySettings(**FEW))
+    scope = scope_of_inputs(scored.model, examples, replicates=20, seed=0)
+    rules = rules_of_run(scope)
+    names, cell = (
+        [rule.name for rule in rules],
+        (scored.model.shape.layers, scored.model.shape.heads),
+    )
+    both = [names.index("the previous token"), names.index("the token itself")]
+    none = np.zeros((*cell, 0))
+    made = HeadRules(
+        np.broadcast_to(both, (*cell, 2)),
+        np.broadcast_to([0.9, 0.05], (*cell, 2)),
+        np.full(cell, RESTS.index("all tokens evenly")),
+        none.astype(np.int64),
+        none,
+    )
+    difference = difference_of(scored.model, kind, examples, seed=0)
+    stand_in = StandIns(scored.model, rules, {RULES: made}, np.zeros(0), ())
+    fit = FittedWeights(stand_in, RULES, difference, [frozenset(np.ndindex(cell))], seed=0)
+    before = loss_of(fit).item()
+    fit.fit(lambda count: None)
+    assert loss_of(fit).item() < 0.9 * before
 
 
 # --- in a run ---------------------------------------------------------------------------------
