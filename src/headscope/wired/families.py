@@ -61,7 +61,9 @@ def blank_network(shape: WiredShape, stream: Stream) -> PreTrainedModel:
         for last, table in tables.items():
             if name.endswith(last):
                 tensor.copy_(as_tensor(stream.embedded(table)))
-        if name.endswith("lm_head.weight"):
+        if name.endswith("transform.dense.weight"):
+            tensor.copy_(torch.eye(len(tensor)))
+        if name.endswith(("lm_head.weight", "predictions.decoder.weight")):
             speaks = stream.directions[:, stream.spans["spoken"]]
             tensor.copy_(as_tensor(stream.tokens[:, stream.spans["word"]] @ speaks.T))
     network.load_state_dict(state)
@@ -79,8 +81,14 @@ def _made(shape: WiredShape, vocabulary: int, width: int) -> Any:
             num_attention_heads=heads,
             intermediate_size=NEURONS,
             max_position_embeddings=shape.places,
+            hidden_act="linear" if shape.speaks else "gelu",  # its head has an activation, too
+            tie_word_embeddings=False,
         )
-        network: Any = T.BertModel(config, add_pooling_layer=False)
+        network: Any = (
+            T.BertForMaskedLM(config)
+            if shape.speaks
+            else T.BertModel(config, add_pooling_layer=False)
+        )
     elif family == "gpt2":
         config = T.GPT2Config(
             vocab_size=vocabulary,

@@ -33,7 +33,7 @@ from headscope.corpus.document import (
 VERBS, NOUNS, ENTITIES = 3, 9, 3
 SLOTS = VERBS + NOUNS  # a verb's slot is 0 to 2, a noun's 3 to 11
 ROLES = ("nsubj", "obj", "obl")
-UNKNOWN, OPENS, CLOSES, PAD = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
+UNKNOWN, OPENS, CLOSES, PAD, MASK = "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"
 SPECIAL = (PAD, UNKNOWN, OPENS, CLOSES)
 BEGIN, END = "<s>", "</s>"
 
@@ -236,17 +236,18 @@ def long_corpus(documents: int = 20, *, length: int = 160, seed: int = 0) -> Mem
 
 
 @cache
-def tokenizer(family: str) -> PreTrainedTokenizerFast:
+def tokenizer(family: str, *, masks: bool = False) -> PreTrainedTokenizerFast:
     """One token for each form, letters for other words; special tokens as the family has them.
 
     family  "bert": [CLS] and [SEP]; "t5": a closing </s>; "llama": an opening <s>; "gpt2": none
             is added
+    masks   whether it has a mask token, as a masked language model needs it
     """
     opens = {"bert": OPENS, "llama": BEGIN}.get(family)
     closes = {"bert": CLOSES, "t5": END}.get(family)
     added = SPECIAL if family == "bert" else (PAD, UNKNOWN, BEGIN, END)
     letters = [sign + letter for letter in ascii_letters for sign in ("", "##")]
-    ids = {text: at for at, text in enumerate([*added, *forms(), *letters])}
+    ids = {text: at for at, text in enumerate([*added, *forms(), *letters, *[MASK] * masks])}
     made = Tokenizer(models.WordPiece(ids, unk_token=UNKNOWN))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     first = [opens] if opens else []
@@ -261,7 +262,7 @@ def tokenizer(family: str) -> PreTrainedTokenizerFast:
         {"cls_token": OPENS, "sep_token": CLOSES}
         if family == "bert"
         else {"bos_token": BEGIN, "eos_token": END}
-    )
+    ) | ({"mask_token": MASK} if masks else {})
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=made, unk_token=UNKNOWN, pad_token=PAD, model_max_length=512, **names
     )

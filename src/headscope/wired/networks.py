@@ -81,9 +81,10 @@ def wire(
     places   of an absolute position embedding: the longest input, of which no head that has a
              `reach` may see more than half on one side
     grouped  query heads that share keys and values; of "llama"
-    speaks   with a language-model head, which reads SPOKEN; of decoders
+    speaks   with a language-model head, which reads SPOKEN; not of "t5"
     """
-    tokens, heads = tokenizer(family), [one for layer in layers for one in layer]
+    tokens = tokenizer(family, masks=speaks and family == "bert")
+    heads = [one for layer in layers for one in layer]
     vocabulary = tokens.convert_ids_to_tokens(list(range(len(tokens))))
     absolute = places if family in ABSOLUTE else 0
     features = _features(heads, absolute)
