@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,8 @@ def _made(shape: WiredShape, vocabulary: int, width: int) -> Any:
             hidden_act="linear" if shape.speaks else "gelu",  # its head has an activation, too
             tie_word_embeddings=False,
         )
-        network: Any = (
-            T.BertForMaskedLM(config)
-            if shape.speaks
-            else T.BertModel(config, add_pooling_layer=False)
-        )
+        bare = partial(T.BertModel, add_pooling_layer=False)
+        network: Any = (T.BertForMaskedLM if shape.speaks else bare)(config)
     elif family == "gpt2":
         config = T.GPT2Config(
             vocab_size=vocabulary,

@@ -84,10 +84,9 @@ def wire(
     speaks   with a language-model head, which reads SPOKEN; not of "t5"
     """
     tokens = tokenizer(family, masks=speaks and family == "bert")
-    heads = [one for layer in layers for one in layer]
     vocabulary = tokens.convert_ids_to_tokens(list(range(len(tokens))))
     absolute = places if family in ABSOLUTE else 0
-    features = _features(heads, absolute)
+    features = _features([one for layer in layers for one in layer], absolute)
     count, codes = len(layers[0]), code_width(features, absolute)
     groups = [layer[at : at + grouped] for layer in layers for at in range(0, count, grouped)]
     size = max(_rank(group, absolute) for group in groups) + 2 * ROPE_WAVES * (family == "llama")

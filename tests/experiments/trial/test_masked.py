@@ -76,7 +76,9 @@ def test_an_effect_is_the_rise_of_the_loss_of_masked_tokens_for_each_query(place
     of.outputs.grows = grows
     numbers = part(of, at)
     rng, read = generator(0, "queries", PREVIOUS, str(at)), of._read(example)
-    there = queries_of(rows_of([of.by_name[PREVIOUS]], read)[0], read, rng)[THERE]
+    shown = np.isin(np.arange(len(example)), asked.objective.asked[at])
+    rows = rows_of([of.by_name[PREVIOUS]], read)[0]
+    there = queries_of(rows, read, rng, shown)[THERE]
 
     def moved(call, heads):
         rows = call.attention.clone()

@@ -101,6 +101,23 @@ def test_a_query_that_sees_far_fewer_keys_is_no_comparison() -> None:
             assert all(4 * (q + 1) >= 3 * (some[THERE].queries[of] + 1) for of, q in pairs)
 
 
+def test_half_of_the_queries_are_masked_tokens_and_are_compared_with_such() -> None:
+    read = read_of(60)
+    rows = read.even(read.offset == -1)
+    rows[::2] = 0  # it applies to every other query
+    asked = np.arange(60) % 4 < 2  # of these and of the others, every other one
+    some = queries_of(rows, read, generator(0, "x"), asked)
+    assert asked[some[THERE].queries].sum() == MOST // 2
+    assert len(some[THERE]) == MOST
+    for name in (SAME_KEYS, SAME_OFFSET):
+        like = asked[some[THERE].queries[some[name].of]]
+        assert (asked[some[name].queries] == like).all()
+        assert 0 < like.sum() < len(like)
+    alone = queries_of(rows, read, generator(0, "x"), np.arange(60) == 7)
+    assert 7 in alone[THERE].queries
+    assert len(alone[THERE]) == MOST
+
+
 # --- what is moved ----------------------------------------------------------------------------
 
 

@@ -48,21 +48,29 @@ def triggered(rows: Rows, read: RuleInput) -> Bools:
     return np.asarray((rows.sum(-1) > 0.5) & elsewhere.any(-1))
 
 
-def queries_of(rows: Rows, read: RuleInput, rng: np.random.Generator) -> dict[str, Queries]:
+def queries_of(
+    rows: Rows, read: RuleInput, rng: np.random.Generator, masked: Bools | None = None
+) -> dict[str, Queries]:
     """THERE, some queries where the rule applies; and of each what it is compared with, if any.
 
     SAME_KEYS    another query, as near as can be, to which the rule does not apply, and the same
                  keys: do they matter to whoever asks?
     SAME_OFFSET  such a query, and keys as far away: is it their place alone?
     OTHER_KEYS   the same query, and as many keys next to those of the rule: any token?
+
+    masked       [token] half of the queries are such tokens, if there are as many, and are compared
+                 with such; None: no token is masked
     """
-    may = np.flatnonzero(triggered(rows, read))
-    chosen = np.sort(rng.permutation(may)[:MOST])
+    masked = np.zeros(len(read), bool) if masked is None else masked
+    may = rng.permutation(np.flatnonzero(triggered(rows, read)))
+    first = may[masked[may]][: MOST // 2]
+    others = may[~np.isin(may, first)]
+    chosen = np.sort(np.concatenate([first, others])[:MOST])
     applies, keys = rows.sum(-1) > 0.5, rows > 0
     there = Queries(np.arange(len(chosen)), chosen, keys[chosen])
     compared = {
-        SAME_KEYS: _same_keys(there, applies, read),
-        SAME_OFFSET: _same_offset(there, applies, read),
+        SAME_KEYS: _same_keys(there, applies, read, masked),
+        SAME_OFFSET: _same_offset(there, applies, read, masked),
         OTHER_KEYS: _other_keys(there, read, rng),
     }
     made = {name: _queries(list(some), len(read)) for name, some in compared.items()}
@@ -78,12 +86,14 @@ def _queries(some: list[Paired], tokens: int) -> Queries:
     return Queries(of, queries, keys)
 
 
-def _nearest_first(query: int, applies: Bools, read: RuleInput, taken: set[int]) -> Iterator[int]:
+def _nearest_first(
+    query: int, applies: Bools, read: RuleInput, masked: Bools, taken: set[int]
+) -> Iterator[int]:
     """Queries to which the rule does not apply, of the same kind, the nearest first: at most NEAR
     tokens away, and of a decoder not so much earlier that they see less than three quarters as many
     keys.
     """
-    like = ~applies & (read.special == read.special[query])
+    like = ~applies & (read.special == read.special[query]) & (masked == masked[query])
     like &= np.abs(read.offset[query]) <= NEAR
     seen = read.visible.sum(-1)
     like &= 4 * seen >= 3 * seen[query]
@@ -92,10 +102,10 @@ def _nearest_first(query: int, applies: Bools, read: RuleInput, taken: set[int])
             yield other
 
 
-def _same_keys(there: Queries, applies: Bools, read: RuleInput) -> Iterator[Paired]:
+def _same_keys(there: Queries, applies: Bools, read: RuleInput, masked: Bools) -> Iterator[Paired]:
     taken = set[int]()
     for of, query in enumerate(there.queries.tolist()):
-        for other in _nearest_first(query, applies, read, taken):
+        for other in _nearest_first(query, applies, read, masked, taken):
             keys = there.keys[of] & read.visible[other]
             room = read.visible[other] & ~keys
             if keys.any() and room.any() and not keys[other]:
@@ -104,11 +114,13 @@ def _same_keys(there: Queries, applies: Bools, read: RuleInput) -> Iterator[Pair
                 break
 
 
-def _same_offset(there: Queries, applies: Bools, read: RuleInput) -> Iterator[Paired]:
+def _same_offset(
+    there: Queries, applies: Bools, read: RuleInput, masked: Bools
+) -> Iterator[Paired]:
     taken = set[int]()
     for of, query in enumerate(there.queries.tolist()):
         places = np.flatnonzero(there.keys[of])
-        for other in _nearest_first(query, applies, read, taken):
+        for other in _nearest_first(query, applies, read, masked, taken):
             moved = places + (other - query)
             if moved.min() < 0 or moved.max() >= len(read):
                 continue

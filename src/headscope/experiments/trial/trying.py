@@ -14,7 +14,7 @@ from headscope.analyses.explained.measure import frequent_ids
 from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
 from headscope.claims.plan import NOTHING, OWN
-from headscope.core.accumulators import Float64, Ints, finite_mean, generator
+from headscope.core.accumulators import Bools, Float64, Ints, finite_mean, generator
 from headscope.core.head_names import Head
 from headscope.core.progress import begin
 from headscope.core.wording import how_many
@@ -247,7 +247,7 @@ class TrialRun:
         """The moves of one hypothesis in one input, by name."""
         one, seed = self.hypotheses[number], self.settings.seed
         rng = generator(seed, "queries", one.rule, str(at))
-        some = queries_of(rows, read, rng)
+        some = queries_of(rows, read, rng, self._masked(at))
         there = some[THERE]
         if one.expects == NOTHING:
             yield from _resting(one.heads, there, some.get(OTHER_KEYS))
@@ -262,6 +262,12 @@ class TrialRun:
             for name, site in sites.items():
                 gathered = self.donors.gathered(site, one.heads)
                 yield name, where, Move(one.heads, where.queries, where.keys, instead=gathered)
+
+    def _masked(self, at: int) -> Bools | None:
+        """[token] whether the token of an input is masked, and predicted; None: all are alike."""
+        if self.objective is None:
+            return None
+        return np.isin(np.arange(len(self.examples[at])), self.objective.asked[at])
 
     def _others(self, one: Hypothesis, rng: np.random.Generator) -> list[tuple[Head, ...]]:
         """Sets of other heads, for each head one of its layer that is not said to do the same."""
