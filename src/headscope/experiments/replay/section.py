@@ -138,7 +138,7 @@ def _all_finding(run: Reading) -> str:
     if shares[-1] != 1 or len(shares) == 1 or name != OURS_OF_RULES:
         return ""
     every = terms.change_text(*_change(run, name, order, len(shares) - 1))
-    text = f"With all heads replaced by their rules, {_moves(run)} {every}."
+    text = f"With all heads replaced by {_called(run, name)}, {_moves(run)} {every}."
     if not terms.of_loss(run.data) or _indifferent(run):
         return text
     enough = [share for place, share in enumerate(shares) if _holds(run, name, order, place)]
@@ -162,8 +162,8 @@ def _random_finding(run: Reading) -> str:
     drawn = int(run.data.attrs["draws"])
     change = terms.change_text(*_change(run, OURS_OF_RULES, "random", place))
     return (
-        f"With as many heads drawn at random ({how_many(drawn, 'draw')}) replaced by their "
-        f"rules, {_moves(run)} {change}."
+        f"With as many heads drawn at random ({how_many(drawn, 'draw')}) replaced by "
+        f"{_called(run, OURS_OF_RULES)}, {_moves(run)} {change}."
     )
 
 

@@ -50,7 +50,7 @@ NAMES = {
     "even": "even attention",
     "another_head": "the rules of another head",
 }
-FITTED = {"rules": ", with fitted weights", "another_head": ", with fitted weights"}
+FITTED = {"rules": " with fitted weights", "another_head": " with fitted weights"}
 ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
 FIRST = {
     "output": "those whose output rules change least",
@@ -58,7 +58,7 @@ FIRST = {
     "gathering": "those explained best in what they gather",
     "attention": "those whose attention is explained best",
 }
-WEIGHTS = "Weights were fitted, on other documents, so that the output stays the whole model’s."
+WEIGHTS = "Weights were fitted on other documents, so that the output stays the whole model’s."
 LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
 
