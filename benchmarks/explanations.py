@@ -4,7 +4,8 @@ python -m benchmarks.explanations [--model M] [--text FILE] [--rounds N] [--thre
 
 Whole runs in memory, one after the other, see `benchmarks.timing`: an atlas with all other default
 analyses and no control, the same with `explained`, each also with the control; then replay as
-`headscope explain` does it by default, one share of heads alone, and with the rules of an atlas;
+`headscope explain` does it by default, one share of heads alone, the same with fitted weights, and
+with the rules of an atlas;
 and a trial of the labels of the atlas, if it has some.
 Ratios are times of whole runs; × the atlas without rules.
 """
@@ -63,6 +64,7 @@ def pipelines(
         "… + explained, in the control, too": atlas(every, "random"),
         "replay": tried(model),
         "replay, rules at 25 % alone": tried(model, **ONE_SHARE),
+        "… with weights that are fitted": tried(model, weights="output", **ONE_SHARE),
         "replay of an atlas, rules at 25 % alone": tried(whole, **ONE_SHARE),
     }
     if hypotheses_of(whole.tree):
