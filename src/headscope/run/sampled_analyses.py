@@ -14,7 +14,7 @@ from headscope.run.compute import Computer, ShardJob
 from headscope.run.known_analyses import known_analyses
 from headscope.run.readings import MOST_SAMPLED
 
-SHARE = 0.1  # ours: of the tokens of a run
+SHARE = 0.03  # ours: of the tokens of a run; each of them costs about three of it
 LEAST = 3072  # ours: tokens, where the run has as many
 BATCH_TOKENS = 1024  # ours: an analysis may hold several maps of each input
 
