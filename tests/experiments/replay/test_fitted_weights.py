@@ -27,6 +27,7 @@ from headscope.experiments.replay.replacements import StandIns, of_another_head,
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
 from headscope.experiments.replay.settings import RULES
+from headscope.experiments.replay.terms import rules_from, weights_from
 from headscope.model.model import run_network
 from headscope.tasks.task_request import Loading
 from model.families.tiny import FAMILIES
@@ -205,8 +206,17 @@ def test_a_run_says_which_weights_it_tried_and_keeps_them(score):
         )
     said = " ".join(run_findings(fitted.tree))
     assert "their rules with fitted weights" in said
-    assert "Weights were fitted on other documents" in said
+    assert "Weights were fitted to the whole model’s output, on other documents." in said
     assert "fitted" not in " ".join(run_findings(plain.tree))
+
+
+def test_where_nothing_is_fitted_nothing_is_said_of_it_and_inputs_are_called_inputs():
+    even = run_of(weights="output", replacements=("even",))
+    assert "fitted" not in " ".join(run_findings(even.tree))
+    few = run_of(weights="output", replacements=("rules",))["replay"]
+    few = few.assign_attrs(units_are="inputs")  # of three documents inputs are dealt
+    assert weights_from(few).endswith("output, on other inputs.")
+    assert rules_from(few).startswith("Rules and order are those of other inputs. Weights")
 
 
 def test_a_run_that_was_stopped_behind_the_fit_does_not_fit_again(tmp_path, monkeypatch):

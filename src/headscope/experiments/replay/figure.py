@@ -59,8 +59,12 @@ def caption(run: Reading) -> str:
     )
     if "chosen" in replay["order"].values:
         heads = terms.some_heads(terms.heads_in(replay, run.names, 0))
-        weights = f" {terms.WEIGHTS}" * terms.fitted(replay)
-        return f"{what}when the attention of {heads} is replaced.{weights} Whiskers: {over}"
+        parts = (
+            f"when the attention of {heads} is replaced.",
+            terms.weights_from(replay),
+            "Whiskers:",
+        )
+        return f"{what}{' '.join(filter(None, parts))} {over}"
     axis = f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. "
     axis *= most(run, "change") > EVEN_AXIS
     drawn = int(replay.attrs["draws"])

@@ -269,7 +269,7 @@ class ReplayRun:
         )
         return replayed.assign_attrs(
             ordered_by=settings.order,
-            weights_by=settings.weights,
+            weights_by=settings.weights if self.chosen.fitted else "attention",
             rules_of="inputs" if self.atlas is None else "atlas",
             chosen_on_tried=self.chosen_on,
             # of few documents inputs were dealt, more than there are documents

@@ -191,7 +191,7 @@ def _source_finding(run: Reading) -> str:
 
 
 def _weights_finding(run: Reading) -> str:
-    return terms.WEIGHTS if terms.fitted(run.data) else ""
+    return terms.weights_from(run.data)
 
 
 def table(run: Reading) -> Table | None:

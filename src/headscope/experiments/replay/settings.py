@@ -63,8 +63,8 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         "output",
     )
     weights: Literal["attention", "output"] = option(
-        "What gives rules their weights: the attention that they predict, or the output of the "
-        "model, which they are fitted to with all heads of a set replaced (passes with gradients).",
+        "Weights of rules: those that predict attention best, or those that are fitted to the "
+        "output of the model, all heads of a set replaced (passes with gradients).",
         "attention",
     )
     score: Literal["loss", "answers", "vectors"] | None = option(

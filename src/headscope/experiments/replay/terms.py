@@ -50,7 +50,7 @@ NAMES = {
     "even": "even attention",
     "another_head": "the rules of another head",
 }
-FITTED = {"rules": " with fitted weights", "another_head": " with fitted weights"}
+WEIGHTED = ("rules", "another_head")  # whose weights may be fitted
 ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
 FIRST = {
     "output": "those whose output rules change least",
@@ -58,14 +58,14 @@ FIRST = {
     "gathering": "those explained best in what they gather",
     "attention": "those whose attention is explained best",
 }
-WEIGHTS = "Weights were fitted on other documents, so that the output stays the whole model’s."
 LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
 
 
 def replacement_name(name: str, replay: xr.Dataset) -> str:
     """A replacement in running text; of a single head `its rules`."""
-    words = NAMES.get(name, name.replace("_", " ")) + FITTED.get(name, "") * fitted(replay)
+    words = NAMES.get(name, name.replace("_", " "))
+    words += " with fitted weights" * (name in WEIGHTED and fitted(replay))
     one = "chosen" in replay["order"].values and float(replay["replaced"].sum()) == 1
     return words.replace("their ", "its ") if one else words
 
@@ -141,6 +141,12 @@ def fitted(replay: xr.Dataset) -> bool:
     return str(replay.attrs.get("weights_by")) == "output"
 
 
+def weights_from(replay: xr.Dataset) -> str:
+    """What fitted weights are fitted to, in a sentence; "" where none is."""
+    where = f"on other {replay.attrs.get('units_are', 'documents')}"
+    return f"Weights were fitted to the whole model’s output, {where}." * fitted(replay)
+
+
 def of_loss(replay: xr.Dataset) -> bool:
     """Whether losses were compared, and not vectors or answers."""
     return compared(replay) is LOSS
@@ -158,11 +164,13 @@ def atlas_notes(chosen_on: str) -> list[str]:
 
 def rules_from(replay: xr.Dataset) -> str:
     """Where rules, their weights and the order come from, in sentences."""
-    weights = f" {WEIGHTS}" * fitted(replay)
+    others = f"other {replay.attrs.get('units_are', 'documents')}"
     if str(replay.attrs.get("rules_of")) != "atlas":
-        return f"Rules and order are those of other documents.{weights}"
-    other = " of other files" * (str(replay.attrs["chosen_on_tried"]) == "no")
-    return f"Rules are those of an atlas{other}, the order is that of other documents.{weights}"
+        said = f"Rules and order are those of {others}."
+    else:
+        files = " of other files" * (str(replay.attrs["chosen_on_tried"]) == "no")
+        said = f"Rules are those of an atlas{files}, the order is that of {others}."
+    return f"{said} {weights_from(replay)}".rstrip()
 
 
 def share_text(share: float) -> str:
