@@ -22,10 +22,11 @@ from headscope.claims.reading import run_findings
 from headscope.errors import HeadscopeError, RunStopped
 from headscope.experiments.replay import fitted_weights, replaying
 from headscope.experiments.replay.choosing import scope_of_inputs
-from headscope.experiments.replay.fitted_weights import FittedWeights, RuleWeights, difference_of
+from headscope.experiments.replay.fitted_weights import FittedWeights, RuleWeights
 from headscope.experiments.replay.replacements import StandIns, of_another_head, replacing
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
+from headscope.experiments.replay.scores import difference_of
 from headscope.experiments.replay.settings import RULES
 from headscope.experiments.replay.terms import rules_from, weights_from
 from headscope.model.model import run_network

@@ -19,7 +19,7 @@ from headscope.claims.attention_rule import TOKEN, AttentionRule
 from headscope.claims.reading import Reading, run_findings
 from headscope.errors import CorpusError, InputError, ModelError, RunStopped
 from headscope.experiments.replay import REPLAY, replaying
-from headscope.experiments.replay.choosing import halves_of
+from headscope.experiments.replay.choosing import costs_alone, halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import (
@@ -30,6 +30,7 @@ from headscope.experiments.replay.replacements import (
 )
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
+from headscope.experiments.replay.scores import difference_of
 from headscope.experiments.replay.section import table
 from headscope.experiments.replay.settings import REPLACEMENTS
 from headscope.experiments.replay.terms import units_of
@@ -88,6 +89,13 @@ def test_the_replacement_of_no_heads_is_the_whole_model_to_the_bit():
 
 def loss_by_hand(example, rows):
     """A Llama's loss with one head's rows [query, key], from its projections alone."""
+    ids = torch.from_numpy(example.input_ids)
+    logits = logits_by_hand(example, rows)[:-1]
+    return float(torch.nn.functional.cross_entropy(logits, ids[1:], reduction="sum"))
+
+
+def logits_by_hand(example, rows):
+    """[token, vocabulary] what the same predicts; rows None: the whole model."""
     network = exact().model.network
     layer, head = PLACE
     attention = network.model.layers[layer].self_attn
@@ -96,6 +104,8 @@ def loss_by_hand(example, rows):
     kept = attention.v_proj.register_forward_hook(lambda _, args, out: values.append(out))
 
     def mix(_, args):
+        if rows is None:
+            return args
         own = head // heads_of_a_key
         mixed = rows @ values[-1][0, :, own * dim : (own + 1) * dim]
         changed = args[0].clone()
@@ -106,11 +116,10 @@ def loss_by_hand(example, rows):
     ids = torch.from_numpy(example.input_ids)[None]
     try:
         with torch.no_grad():
-            logits = network(ids).logits[0, :-1]
+            return network(ids).logits[0]
     finally:
         kept.remove()
         mixing.remove()
-    return float(torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum"))
 
 
 def rows_by_hand(tokens):
@@ -226,19 +235,42 @@ def test_sets_grow_with_the_share_and_all_heads_are_one_set():
     assert sets[0].heads == {(0, 1), (1, 2)}
 
 
-@pytest.mark.parametrize("score", ["loss", "vectors"])
-def test_heads_come_in_the_order_of_what_each_costs_alone(score):
+def test_heads_come_in_the_order_of_what_each_costs_alone():
     """Where all documents are one text, what chooses is what tries."""
-    model, same = exact(), {"corpus": texts(1) * 12, "score": score, "execution": STOCK, **FEW}
+    model, same = exact(), {"corpus": texts(1) * 12, "score": "vectors", "execution": STOCK, **FEW}
     ordered = replay(model, order="alone", shares=[1.0], **same)["replay"]
     assert ordered.attrs["ordered_by"] == "alone"
     for place in ((0, 0), (0, 3), (1, 2)):
         one = replay(model, heads=[place], **same)["replay"]
         cost = one["loss"].sel(replacement="rules").item()
-        if score == "loss":  # vectors of the whole model do not differ from themselves
-            cost -= one["baseline"].item()
         assert abs(cost) > 1e-6
         assert float(-ordered["best"].values[place]) == pytest.approx(cost, abs=1e-9)
+
+
+def test_what_a_head_of_a_language_model_costs_is_how_far_predictions_move():
+    """KL(whole ‖ replaced) of its own logits, with the rows of a rule written by hand."""
+    scored = scored_model(exact(), None, Loading())
+    examples, _ = inputs_of(scored, hs.corpus_of(texts(3)), replaying.ReplaySettings(**FEW))
+    cell = (LAYERS, HEADS)
+    previous = [rule.name for rule in PLAIN].index("the previous token")
+    none = np.zeros((*cell, 0))
+    rest = np.full(cell, RESTS.index("the first token"))
+    numbers = np.full((*cell, 1), previous), np.full((*cell, 1), 0.75)
+    rules = HeadRules(*numbers, rest, none.astype(np.int64), none)
+    made = StandIns(scored.model, PLAIN, {"rules": rules}, np.zeros(0), ())
+    difference = difference_of(scored.model, scored.kind, examples, seed=0)
+    found = costs_alone(made, difference, "stock")
+    assert found.shape == cell
+    divergences = []
+    for example, asked in zip(difference.examples, difference.objective.asked, strict=True):
+        assert 0 < len(asked) < len(example) - 1
+        whole, replaced = (
+            logits_by_hand(example, rows).double().log_softmax(-1)
+            for rows in (None, rows_by_hand(len(example)))
+        )
+        far = (whole.exp() * (whole - replaced)).sum(-1)
+        divergences += far[asked - 1].tolist()
+    assert found[PLACE] == pytest.approx(np.mean(divergences), rel=1e-4)
 
 
 def test_documents_choose_or_try_and_never_both():

@@ -24,17 +24,20 @@ from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import dealt
+from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
-from headscope.experiments.replay.replacements import StandIns
+from headscope.experiments.replay.replacements import StandIns, replacing
+from headscope.experiments.replay.scores import Difference
 from headscope.experiments.replay.settings import ALONE, REPLACEMENTS, RULES
+from headscope.model.linears import linears as linear_maps
 from headscope.model.model import Model, evaluating
 from headscope.run.analysis import LEADING, Scope
 from headscope.run.compute import ShardJob
 from headscope.run.execution import Lengths
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
 from headscope.run.plan import encoder_for
-from headscope.run.sampled_analyses import few_of, read_sample
+from headscope.run.sampled_analyses import BATCH_TOKENS, few_of, read_sample
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
 
@@ -132,8 +135,8 @@ class Chosen:
     rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
-    cost       [layer, head] how much more the model loses where they stand in for this head
-               alone; 0 where that orders nothing
+    cost       [layer, head] how far the output is from that of the whole model where they stand
+               in for this head alone; 0 where that orders nothing
     fitted     what stands in -> its rules, with weights that are fitted to the output
     """
 
@@ -276,3 +279,33 @@ def choose_stand_ins(
         looked = LookedAt(made, max(map(len, few)))
         looked.read(few, advance)
     return replace(chosen, profile=looked.profile, error=looked.error)
+
+
+def costs_alone(stand_ins: StandIns, difference: Difference, kind: str) -> Float64:
+    """[layer, head] how far the output is from that of the whole model with the rules of one head
+    in its place, mean over the inputs that are compared.
+
+    kind  the linear maps
+    """
+    model, examples = stand_ins.model, difference.examples
+    heads = list(np.ndindex(model.shape.layers, model.shape.heads))
+    total, count = np.zeros(len(heads)), 0
+    rows = list(batches(examples, budget=BATCH_TOKENS))
+    with (
+        phase("heads alone", len(examples), "inputs") as advance,
+        linear_maps(model.network, kind),
+        replacing(model.network) as change,
+    ):
+        for places in rows:
+            batch = model.batch([examples[at] for at in places])
+            own = stand_ins.of(batch).rows(RULES)
+            change.use(frozenset(), None)
+            whole = difference.output(model, batch, places)
+            for at, head in enumerate(heads):
+                change.use(frozenset({head}), own)
+                output = difference.output(model, batch, places)
+                far = difference.difference(output, whole, batch)
+                total[at] += float(far.sum())
+            count += len(far)
+            advance(len(places))
+    return np.asarray((total / count).reshape(model.shape.layers, model.shape.heads))

@@ -8,7 +8,6 @@ factors of their key tokens. Which rules a head has, and its rest, stay as they 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -18,34 +17,21 @@ import torch
 from torch import nn
 
 from headscope.analyses.explained.prediction import HeadRules
-from headscope.core.accumulators import Ints, generator
+from headscope.core.accumulators import generator
 from headscope.core.progress import Advance
-from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError
 from headscope.experiments.importance.gradients import frozen
 from headscope.experiments.probes.resumable_training import ProbeSchedule, train
 from headscope.experiments.replay.replacements import RowsOfInput, StandIns, replacing
-from headscope.experiments.replay.scores import (
-    ANSWERS,
-    MASKED,
-    VECTORS,
-    AnswerScore,
-    PredictionDivergence,
-    VectorScore,
-)
-from headscope.model import language_model as objectives
-from headscope.model.model import Model
+from headscope.experiments.replay.scores import Difference
 from headscope.model.variants import Head
 
 STEPS = 72  # ours
 RATE = 0.05  # ours: of Adam
-TOKENS = 1024  # ours: of a step, and of an input, its first ones
-COMPARED = 1 / 8  # ours: the share of predicted tokens whose predictions are compared
+STEP_TOKENS = 1024  # ours: of a step, and of an input, its first ones
 KEPT_BYTES = 2**31  # ours: of the rows of rules, from one look at an input to the next
 LEAST = 1e-3  # a weight, or a factor, to begin with
-
-Difference = PredictionDivergence | AnswerScore | VectorScore
 
 
 class RuleWeights(nn.Module):
@@ -76,28 +62,6 @@ class RuleWeights(nn.Module):
         return replace(self.start, weight=weight, key_factor=factor)
 
 
-def difference_of(model: Model, kind: str, examples: Sequence[Example], *, seed: int) -> Difference:
-    """What is to stay small, of these inputs."""
-    if kind in (ANSWERS, VECTORS):
-        return AnswerScore(examples) if kind == ANSWERS else VectorScore(examples)
-    if kind == MASKED:
-        asks = objectives.masked(model, examples, seed=seed)
-        return PredictionDivergence(asks.examples, asks.objective)
-    asks = objectives.causal(examples)
-    few = [
-        _some_of(places, e, seed)
-        for places, e in zip(asks.objective.asked, asks.examples, strict=True)
-    ]
-    # what is right is not asked: predictions are compared
-    return PredictionDivergence(asks.examples, replace(asks.objective, asked=few, right=few))
-
-
-def _some_of(places: Ints, example: Example, seed: int) -> Ints:
-    """A part of the places at which a token is predicted, in order."""
-    random = generator(seed, "fitted places", example.document, example.id)
-    return np.sort(random.choice(places, math.ceil(len(places) * COMPARED), replace=False))
-
-
 @dataclass
 class FittedWeights:
     """The fit of the rules that stand in under one name.
@@ -114,7 +78,7 @@ class FittedWeights:
 
     def __post_init__(self) -> None:
         self.weights = RuleWeights(self.stand_ins.heads[self.name])
-        self.steps = list(batches(self.difference.examples, budget=TOKENS))
+        self.steps = list(batches(self.difference.examples, budget=STEP_TOKENS))
         self.epochs = -(-STEPS // len(self.steps))  # looks at every input
         self.taken = 0
 

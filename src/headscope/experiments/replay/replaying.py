@@ -14,7 +14,6 @@ import xarray as xr
 from headscope.analyses.explained.prediction import HeadRules
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import AttentionRule, rows_of
-from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head, head_named
 from headscope.core.progress import begin, phase
 from headscope.core.whole_file import sha256_of
@@ -27,12 +26,12 @@ from headscope.experiments.replay.choosing import (
     Chosen,
     Halves,
     choose_stand_ins,
+    costs_alone,
     halves_of,
     read_inputs,
     scope_of_inputs,
 )
-from headscope.experiments.replay.fitted_weights import TOKENS as FITTED_TOKENS
-from headscope.experiments.replay.fitted_weights import FittedWeights, difference_of
+from headscope.experiments.replay.fitted_weights import STEP_TOKENS, FittedWeights
 from headscope.experiments.replay.head_sets import HeadSet, chosen_set, sets_by_share
 from headscope.experiments.replay.of_atlas import AtlasRules
 from headscope.experiments.replay.replacements import (
@@ -48,9 +47,11 @@ from headscope.experiments.replay.scores import (
     ANSWERS,
     VECTORS,
     AnswerScore,
+    Difference,
     LossScore,
     OutputScore,
     VectorScore,
+    difference_of,
 )
 from headscope.experiments.replay.settings import (
     ALONE,
@@ -68,12 +69,12 @@ from headscope.model.variants import check
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.sampled_analyses import few_of
 from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 
 PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
 HASHED = 3  # inputs, whose rows say which rules a user wrote in Python
-ALONE_INPUTS, ALONE_TOKENS = 24, 128  # ours: what is read once for each head, where that orders
 READ = 20  # ours: times as many inputs are read as are wanted, and of these some are drawn
 
 
@@ -299,7 +300,8 @@ class ReplayRun:
             linears=kind,
         )
         if self.settings.order == ALONE and not self.heads:
-            made = replace(made, cost=self._cost_alone(made, kind))
+            stand_ins, read = self._stand_ins(made), few_of(self._leading())
+            made = replace(made, cost=costs_alone(stand_ins, self._difference(read), kind))
         if self.settings.weights == OUTPUT:
             self.chosen = made  # orders the heads of sets
             made = replace(made, fitted=self._fitted(made))
@@ -307,10 +309,8 @@ class ReplayRun:
 
     def _fitted(self, chosen: Chosen) -> dict[str, HeadRules]:
         """What stands in -> its rules, with weights fitted to the output of inputs that choose."""
-        model, seed = self.scored.model, self.settings.seed
-        read = [one.leading(FITTED_TOKENS) for one in self.halves.choosing]
-        difference = difference_of(model, self.scored.kind, read, seed=seed)
         sets, stand_ins = [one.heads for one in self.sets], self._stand_ins(chosen)
+        difference, seed = self._difference(self._leading()), self.settings.seed
         fits = [
             FittedWeights(stand_ins, name, difference, sets, seed)
             for name in (RULES, ANOTHER)
@@ -319,30 +319,11 @@ class ReplayRun:
         with phase("weights", sum(fit.count for fit in fits), "steps") as advance:
             return {fit.name: fit.fit(advance) for fit in fits}
 
-    def _cost_alone(self, chosen: Chosen, kind: str) -> Float64:
-        """[layer, head] the mean over inputs that choose, of their first tokens: how much more the
-        model loses with the rules of one head in its place.
-        """
-        halves, shape = self.halves, self.scored.model.shape
-        some = halves.choosing[:: -(-len(halves.choosing) // ALONE_INPUTS)]
-        score = self._score([one.leading(ALONE_TOKENS) for one in some])
-        sets = [frozenset({place}) for place in np.ndindex(shape.layers, shape.heads)]
-        rows = list(batches(score.examples, budget=self.settings.batch_tokens))
-        used = [at for places in rows for at in places]
-        work = Replayed(self.scored.model, score, sets, (RULES,))
-        stand_ins = self._stand_ins(chosen)
-        with (
-            phase("heads alone", len(used), "inputs") as advance,
-            linears(self.scored.model.network, kind),
-        ):
-            states = []
-            for places in rows:
-                states.append(work.batch(stand_ins, places))
-                advance(len(places))
-        numbers = joined(states)
-        rise = numbers["score"][:, :, 0, 0] - numbers["whole"][:, :1]  # [input, set]
-        mean = np.average(rise, axis=0, weights=score.weights()[used])
-        return np.asarray(mean.reshape(shape.layers, shape.heads))
+    def _leading(self) -> list[Example]:
+        return [one.leading(STEP_TOKENS) for one in self.halves.choosing]
+
+    def _difference(self, examples: Sequence[Example]) -> Difference:
+        return difference_of(self.scored.model, self.scored.kind, examples, seed=self.settings.seed)
 
     def _stand_ins(self, chosen: Chosen) -> StandIns:
         rules = chosen.rules

@@ -6,15 +6,16 @@ apart two inputs are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, Ints, generator
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.model import language_model as objectives
@@ -25,6 +26,7 @@ from headscope.run.shard_files import State
 
 CAUSAL, MASKED, ANSWERS, VECTORS = "causal", "masked", "answers", "vectors"
 TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
+COMPARED = 1 / 8  # ours: the share of predicted tokens at which two predictions are compared
 
 
 class OutputScore(Protocol):
@@ -198,6 +200,31 @@ class PredictionDivergence:
     def difference(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[asked token of any input] the divergence."""
         return _divergence(output, whole)
+
+
+Difference = PredictionDivergence | AnswerScore | VectorScore
+
+
+def difference_of(model: Model, kind: str, examples: Sequence[Example], *, seed: int) -> Difference:
+    """How far outputs are from those of the whole model; predictions at some of the tokens."""
+    if kind in (ANSWERS, VECTORS):
+        return AnswerScore(examples) if kind == ANSWERS else VectorScore(examples)
+    if kind == MASKED:
+        asks = objectives.masked(model, examples, seed=seed)
+        return PredictionDivergence(asks.examples, asks.objective)
+    asks = objectives.causal(examples)
+    few = [
+        _some_of(places, e, seed)
+        for places, e in zip(asks.objective.asked, asks.examples, strict=True)
+    ]
+    # what is right is not asked: predictions are compared
+    return PredictionDivergence(asks.examples, replace(asks.objective, asked=few, right=few))
+
+
+def _some_of(places: Ints, example: Example, seed: int) -> Ints:
+    """A part of the places at which a token is predicted, in order."""
+    random = generator(seed, "fitted places", example.document, example.id)
+    return np.sort(random.choice(places, math.ceil(len(places) * COMPARED), replace=False))
 
 
 def _wide(logits: torch.Tensor) -> torch.Tensor:
