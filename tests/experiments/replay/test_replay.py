@@ -252,12 +252,12 @@ def test_what_a_head_of_a_language_model_costs_is_how_far_predictions_move():
     scored = scored_model(exact(), None, Loading())
     examples, _ = inputs_of(scored, hs.corpus_of(texts(3)), replaying.ReplaySettings(**FEW))
     cell = (LAYERS, HEADS)
-    previous = [rule.name for rule in PLAIN].index("the previous token")
+    before = AttentionRule("the token before", TOKEN, previous)
     none = np.zeros((*cell, 0))
     rest = np.full(cell, RESTS.index("the first token"))
-    numbers = np.full((*cell, 1), previous), np.full((*cell, 1), 0.75)
+    numbers = np.full((*cell, 1), len(PLAIN)), np.full((*cell, 1), 0.75)
     rules = HeadRules(*numbers, rest, none.astype(np.int64), none)
-    made = StandIns(scored.model, PLAIN, {"rules": rules}, np.zeros(0), ())
+    made = StandIns(scored.model, [*PLAIN, before], {"rules": rules}, np.zeros(0), ())
     difference = difference_of(scored.model, scored.kind, examples, seed=0)
     found = costs_alone(made, difference, "stock")
     assert found.shape == cell
@@ -269,7 +269,7 @@ def test_what_a_head_of_a_language_model_costs_is_how_far_predictions_move():
             for rows in (None, rows_by_hand(len(example)))
         )
         far = (whole.exp() * (whole - replaced)).sum(-1)
-        divergences += far[asked - 1].tolist()
+        divergences += far[asked].tolist()
     assert found[PLACE] == pytest.approx(np.mean(divergences), rel=1e-4)
 
 
