@@ -184,11 +184,9 @@ class HeadRules:
     def factors(self, ids: Ints) -> torch.Tensor:
         """[head, key] the factor of each token; 1 for those that are no key tokens."""
         factor = torch.as_tensor(self.key_factor).double()
-        behind = factor.shape[-1]  # no key token: 1
-        place = torch.full((len(self.rest), len(ids)), behind)
-        for head, tokens in enumerate(self.key_token.tolist()):
-            known = {token: at for at, token in enumerate(tokens) if token >= 0}
-            place[head] = torch.tensor([known.get(token, behind) for token in ids.tolist()])
+        same = self.key_token[..., None] == ids  # [head, key token, key]
+        behind = np.ones((len(same), 1, len(ids)), bool)  # the last: no key token, factor 1
+        place = torch.from_numpy(np.concatenate([same, behind], 1).argmax(1))
         return torch.cat([factor, factor.new_ones(len(place), 1)], 1).gather(1, place).float()
 
 

@@ -58,8 +58,8 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
     )
     order: Literal["output", "alone", "gathering", "attention"] = option(
         "Which heads come first: those whose rules leave what they add to the stream least wrong, "
-        "cost least where they stand in for one head alone (a pass for each head), explain most of "
-        "what they gather, or of their attention.",
+        "move the output least where they stand in for one head alone (a pass for each head), "
+        "explain most of what they gather, or of their attention.",
         "output",
     )
     weights: Literal["attention", "output"] = option(

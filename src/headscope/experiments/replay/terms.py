@@ -54,7 +54,7 @@ WEIGHTED = ("rules", "another_head")  # whose weights may be fitted
 ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
 FIRST = {
     "output": "those whose output rules change least",
-    "alone": "those whose rules cost least, one head at a time",
+    "alone": "those whose rules move the output least, one head at a time",
     "gathering": "those explained best in what they gather",
     "attention": "those whose attention is explained best",
 }
