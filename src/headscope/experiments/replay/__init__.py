@@ -21,9 +21,8 @@ REPLAY = Question(
             caption="figure:caption",
             heading="Can rules stand in for heads?",
             text="The attention of heads is replaced by what readable rules predict from the input "
-            "alone, on documents that did not choose them; values stay. If the output hardly "
-            "changes, the rules say what the heads do; beside them stand replacements that know "
-            "less.",
+            "alone; values stay. If the output hardly changes, the rules say what the heads do; "
+            "beside them stand replacements that know less.",
             tables=("section:table",),
         ),
     ),
