@@ -25,7 +25,7 @@ from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
-_ROWS = 128  # of values, looked at in one go
+_ROWS = 256  # of values, looked at in one go
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,8 @@ class LayerView:
         examples, heads, tokens, _ = self.values.shape
         norms = self.values.new_empty(examples * tokens, heads)
         for rows, values in self._row_blocks():
-            for h, turn in enumerate(self.projection.lengths):
-                turned = turn(values[:, h])[: len(norms[rows])]
-                norms[rows, h] = torch.linalg.vector_norm(turned, dim=-1)
+            turned = torch.bmm(values.transpose(0, 1), self.projection.factor)  # [head, row, dim]
+            norms[rows] = torch.linalg.vector_norm(turned, dim=-1).T[: len(norms[rows])]
         return norms.view(examples, tokens, heads).transpose(1, 2).contiguous()
 
     def _row_blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:

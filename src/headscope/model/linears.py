@@ -349,11 +349,6 @@ class OutputProjection:
         return factor
 
     @cached_property
-    def lengths(self) -> list[Product]:
-        """For each head, v -> v @ factor: [row, dim] -> [row, dim]."""
-        return [Product(factor, self.source) for factor in self.factor]
-
-    @cached_property
     def products(self) -> list[Product]:
         """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
         blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())

@@ -121,12 +121,8 @@ class Added:
         assert view.output is not None
         rows = own.of_layer(RULES, view.index, visible(view.mask, view.attention))
         apart = (rows.to(view.attention) - view.attention) @ view.values
-        lengths = [
-            turn(apart[:, head].flatten(0, 1)).double().square().sum(-1)
-            for head, turn in enumerate(view.projection.lengths)
-        ]
-        shape = (len(apart), apart.shape[2], len(lengths))
-        return cls(torch.stack(lengths, -1).view(shape).transpose(1, 2), view.output, stream)
+        added = apart @ view.projection.factor  # as long as what is added
+        return cls(added.double().square().sum(-1), view.output, stream)
 
     def error(self, batch: Batch) -> Float64:
         """[head] sum over tokens of ‖Σ (P − A) f(x)‖² / ‖stream‖²; where a norm follows, of the
