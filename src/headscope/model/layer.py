@@ -224,9 +224,11 @@ class LayerView:
 
     def rows(self, queries: torch.Tensor, *, measure: str = "attention") -> torch.Tensor:
         """[example, head, row, key] the measure from chosen queries [example, row] to all keys."""
-        _, heads, _, keys = self.attention.shape
-        index = queries[:, None, :, None].expand(-1, heads, -1, keys)
-        return self.measured(measure).gather(2, index)
+        examples, heads, tokens, keys = self.attention.shape
+        first = torch.arange(examples * heads, device=queries.device).view(examples, heads, 1)
+        rows = first * tokens + queries[:, None]  # [example, head, row] among those of all maps
+        chosen = self.measured(measure).flatten(0, 2).index_select(0, rows.flatten())
+        return chosen.view(*rows.shape, keys)
 
     def pairs(
         self,
