@@ -232,7 +232,17 @@ def probabilities(
             return _beside_no_token(scores, s_aux)
         wide = torch.promote_types(scores.dtype, torch.float32)
         return scores.softmax(-1, dtype=wide).to(query.dtype)
-    return _in_place(query @ key.transpose(2, 3), biases, scale, softcap, s_aux)
+    return _in_place(_products(query, key), biases, scale, softcap, s_aux)
+
+
+def _products(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """[example, head, query, key] q·k; on the host by example, as all at once copies q and k."""
+    if query.device.type != "cpu" or query.shape[:2] != key.shape[:2]:
+        return query @ key.transpose(2, 3)
+    products = query.new_empty(*query.shape[:3], key.shape[2])
+    for queries, keys, out in zip(query, key, products, strict=True):
+        torch.bmm(queries, keys.transpose(1, 2), out=out)
+    return products
 
 
 def _beside_no_token(scores: torch.Tensor, s_aux: torch.Tensor) -> torch.Tensor:
