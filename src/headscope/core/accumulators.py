@@ -159,7 +159,8 @@ class Counts(Accumulator):
 
     def add(self, cells: npt.NDArray[np.int64]) -> None:
         """Count observations given as flat cell indices, any shape."""
-        np.add.at(self.counts.reshape(-1), cells.ravel(), 1)
+        counts = self.counts.reshape(-1)
+        counts += np.bincount(cells.ravel(), minlength=len(counts))
 
 
 @dataclass
