@@ -17,8 +17,8 @@ from experiments.replay.made import FEW, STOCK, exact, inputs_of, texts
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
 from headscope.claims.reading import Reading, run_findings
-from headscope.errors import CorpusError, InputError, ModelError, RunStopped
-from headscope.experiments.replay import REPLAY, replaying
+from headscope.errors import CorpusError, HeadscopeError, InputError, ModelError, RunStopped
+from headscope.experiments.replay import REPLAY, replaying, scores
 from headscope.experiments.replay.choosing import costs_alone, halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
 from headscope.experiments.replay.looked_at import LookedAt
@@ -271,6 +271,20 @@ def test_what_a_head_of_a_language_model_costs_is_how_far_predictions_move():
         far = (whole.exp() * (whole - replaced)).sum(-1)
         divergences += far[asked].tolist()
     assert found[PLACE] == pytest.approx(np.mean(divergences), rel=1e-4)
+
+
+def test_what_a_head_costs_must_be_a_number(monkeypatch):
+    lost = torch.tensor([float("inf")])
+    monkeypatch.setattr(scores.PredictionDivergence, "difference", lambda *_: lost)
+    with pytest.raises(HeadscopeError, match=r"not finite.*--dtype float32"):
+        replay(exact(), corpus=texts(), order="alone", execution=STOCK, **FEW)
+
+
+def test_an_answer_that_is_ruled_out_adds_nothing_to_a_divergence():
+    whole, other = torch.tensor([[0.8, 0.2, 0.0]]).log(), torch.tensor([[0.6, 0.4, 0.0]]).log()
+    far = scores.AnswerScore(()).difference(other, whole, None)
+    assert float(far) == pytest.approx(0.8 * np.log(0.8 / 0.6) + 0.2 * np.log(0.2 / 0.4))
+    assert np.isinf(float(scores.AnswerScore(()).difference(whole, whole.roll(1, 1), None)))
 
 
 def test_documents_choose_or_try_and_never_both():

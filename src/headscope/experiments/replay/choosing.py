@@ -28,7 +28,7 @@ from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns, replacing
-from headscope.experiments.replay.scores import Difference
+from headscope.experiments.replay.scores import Difference, in_numbers
 from headscope.experiments.replay.settings import ALONE, REPLACEMENTS, RULES
 from headscope.model.linears import linears as linear_maps
 from headscope.model.model import Model, evaluating
@@ -304,7 +304,7 @@ def costs_alone(stand_ins: StandIns, difference: Difference, kind: str) -> Float
             for at, head in enumerate(heads):
                 change.use(frozenset({head}), own)
                 output = difference.output(model, batch, places)
-                far = difference.difference(output, whole, batch)
+                far = in_numbers(difference.difference(output, whole, batch))
                 total[at] += float(far.sum())
             count += len(far)
             advance(len(places))

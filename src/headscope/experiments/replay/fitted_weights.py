@@ -20,11 +20,10 @@ from headscope.analyses.explained.prediction import HeadRules
 from headscope.core.accumulators import generator
 from headscope.core.progress import Advance
 from headscope.corpus.packing import batches
-from headscope.errors import HeadscopeError
 from headscope.experiments.importance.gradients import frozen
 from headscope.experiments.probes.resumable_training import ProbeSchedule, train
 from headscope.experiments.replay.replacements import RowsOfInput, StandIns, replacing
-from headscope.experiments.replay.scores import Difference
+from headscope.experiments.replay.scores import Difference, in_numbers
 from headscope.model.variants import Head
 
 STEPS = 72  # ours
@@ -111,13 +110,7 @@ class FittedWeights:
         self.change.use(self.sets[int(drawn)], own.rows(self.name))
         output = self.difference.output(model, batch, places)
         self._keep(step, own.inputs)
-        loss = self.difference.difference(output, whole, batch).mean()
-        if not torch.isfinite(loss):
-            raise HeadscopeError(
-                "the output with heads replaced is not finite, and weights cannot be fitted to it; "
-                "wanted numbers: the dtype may be too narrow: try --dtype float32"
-            )
-        return loss
+        return in_numbers(self.difference.difference(output, whole, batch)).mean()
 
     def _keep(self, step: int, inputs: list[RowsOfInput]) -> None:
         kept = {**self.made, step: inputs}

@@ -221,6 +221,16 @@ def difference_of(model: Model, kind: str, examples: Sequence[Example], *, seed:
     return PredictionDivergence(asks.examples, replace(asks.objective, asked=few, right=few))
 
 
+def in_numbers(difference: torch.Tensor) -> torch.Tensor:
+    """The same; HeadscopeError where it is not finite."""
+    if not bool(torch.isfinite(difference).all()):
+        raise HeadscopeError(
+            "the output with heads replaced is not finite; wanted numbers: the dtype may be too "
+            "narrow: try --dtype float32"
+        )
+    return difference
+
+
 def _some_of(places: Ints, example: Example, seed: int) -> Ints:
     """A part of the places at which a token is predicted, in order."""
     random = generator(seed, "fitted places", example.document, example.id)
@@ -232,7 +242,8 @@ def _wide(logits: torch.Tensor) -> torch.Tensor:
 
 
 def _divergence(output: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
-    return (whole.exp() * (whole - output)).sum(-1)
+    share = whole.exp()
+    return torch.where(share > 0, share * (whole - output), 0.0).sum(-1)
 
 
 def _mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
