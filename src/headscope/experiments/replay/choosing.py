@@ -28,7 +28,7 @@ from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns, replacing
-from headscope.experiments.replay.scores import Difference, in_numbers
+from headscope.experiments.replay.scores import Difference, finite
 from headscope.experiments.replay.settings import ALONE, REPLACEMENTS, RULES
 from headscope.model.linears import linears as linear_maps
 from headscope.model.model import Model, evaluating
@@ -285,7 +285,7 @@ def costs_alone(stand_ins: StandIns, difference: Difference, kind: str) -> Float
     """[layer, head] how far the output is from that of the whole model with the rules of one head
     in its place, mean over the inputs that are compared.
 
-    kind  the linear maps
+    kind  of linear maps, "onednn" or "stock"
     """
     model, examples = stand_ins.model, difference.examples
     heads = list(np.ndindex(model.shape.layers, model.shape.heads))
@@ -304,7 +304,7 @@ def costs_alone(stand_ins: StandIns, difference: Difference, kind: str) -> Float
             for at, head in enumerate(heads):
                 change.use(frozenset({head}), own)
                 output = difference.output(model, batch, places)
-                far = in_numbers(difference.difference(output, whole, batch))
+                far = finite(difference.difference(output, whole, batch))
                 total[at] += float(far.sum())
             count += len(far)
             advance(len(places))

@@ -23,7 +23,7 @@ from headscope.corpus.packing import batches
 from headscope.experiments.importance.gradients import frozen
 from headscope.experiments.probes.resumable_training import ProbeSchedule, train
 from headscope.experiments.replay.replacements import RowsOfInput, StandIns, replacing
-from headscope.experiments.replay.scores import Difference, in_numbers
+from headscope.experiments.replay.scores import Difference, finite
 from headscope.model.variants import Head
 
 STEPS = 72  # ours
@@ -110,7 +110,7 @@ class FittedWeights:
         self.change.use(self.sets[int(drawn)], own.rows(self.name))
         output = self.difference.output(model, batch, places)
         self._keep(step, own.inputs)
-        return in_numbers(self.difference.difference(output, whole, batch)).mean()
+        return finite(self.difference.difference(output, whole, batch)).mean()
 
     def _keep(self, step: int, inputs: list[RowsOfInput]) -> None:
         kept = {**self.made, step: inputs}

@@ -206,7 +206,7 @@ Difference = PredictionDivergence | AnswerScore | VectorScore
 
 
 def difference_of(model: Model, kind: str, examples: Sequence[Example], *, seed: int) -> Difference:
-    """How far outputs are from those of the whole model; predictions at some of the tokens."""
+    """What says how far outputs are from the whole model's; of a decoder some predictions."""
     if kind in (ANSWERS, VECTORS):
         return AnswerScore(examples) if kind == ANSWERS else VectorScore(examples)
     if kind == MASKED:
@@ -221,7 +221,7 @@ def difference_of(model: Model, kind: str, examples: Sequence[Example], *, seed:
     return PredictionDivergence(asks.examples, replace(asks.objective, asked=few, right=few))
 
 
-def in_numbers(difference: torch.Tensor) -> torch.Tensor:
+def finite(difference: torch.Tensor) -> torch.Tensor:
     """The same; HeadscopeError where it is not finite."""
     if not bool(torch.isfinite(difference).all()):
         raise HeadscopeError(
