@@ -104,6 +104,19 @@ def test_auto_takes_what_the_timing_says(network, inputs, monkeypatch, packed_is
 
 
 @needs_onednn
+@pytest.mark.parametrize(
+    ("seconds", "kind"), [([2.0, 1.0], "onednn"), ([1.0, 0.95, 0.9], "stock")], ids=["far", "near"]
+)
+def test_where_both_are_about_as_fast_stock_maps_are_timed_again(
+    network, inputs, monkeypatch, seconds, kind
+):
+    left = list(seconds)
+    monkeypatch.setattr(module, "_timed", lambda run, *_, **__: (run(), left.pop(0)))
+    assert choose(network, lambda: network(inputs)) == kind
+    assert not left
+
+
+@needs_onednn
 def test_what_is_taken_as_it_is_runs_once_of_each_kind(network, inputs):
     ran = []
     run = lambda: ran.append(len(changed(network))) or network(inputs)  # noqa: E731

@@ -21,10 +21,10 @@ from headscope.model.placement import NUMBERS, held, plain, split
 KINDS = ("onednn", "stock")
 CHOICES = ("auto", *KINDS)
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
-_ROUNDS = 2
+_ROUNDS, _SECONDS = 5, 1.0  # ours: rounds at most, and until they took so long
 _PROBES = 4  # vectors that show what a layer multiplies by
 _HALF = (torch.float16, torch.bfloat16)
-_CLEARLY = 1.1  # packed weights are kept unless stock is this much faster: timings are noisy
+_CLEARLY = 1.2  # packed maps that are this much faster are so in any noise: no more is timed
 _LARGE = 1 << 26  # ours: numbers of a map, as of an output head's, of which no third copy is held
 _PACKED: WeakSet[nn.Module] = WeakSet()  # the maps that run packed now
 
@@ -51,7 +51,8 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, requested: st
     """The kind to use: "onednn" or "stock".
 
     run     one typical forward pass; returns the output to compare
-    requested  "auto" times both; the others are taken as they are where they are possible
+    requested  "auto" times both, stock ones before and after; the others are taken as they are
+               where they are possible
     raises  InputError if "onednn" is requested and not available or not right here
     """
     if requested not in CHOICES:
@@ -66,18 +67,18 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, requested: st
     with torch.inference_mode():
         stock, stock_seconds = _timed(run, rounds)
         with linears(network, "onednn"):
-            packed, packed_seconds = _timed(run, rounds, enough=stock_seconds * _CLEARLY)
-    error = float((packed - stock).abs().max() / stock.abs().max().clamp_min(1e-30))
-    if not error <= TOLERANCE:
-        if requested == "auto":
-            return "stock"
-        raise InputError(
-            f"linears 'onednn' differ from the stock output by {error:.1e} of its largest value "
-            f"(allowed {TOLERANCE:.0e}); use 'stock'"
-        )
-    return (
-        "onednn" if requested == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
-    )
+            packed, packed_seconds = _timed(run, rounds, enough=stock_seconds / _CLEARLY)
+        error = float((packed - stock).abs().max() / stock.abs().max().clamp_min(1e-30))
+        if not error <= TOLERANCE:
+            if requested == "auto":
+                return "stock"
+            raise InputError(
+                f"linears 'onednn' differ from the stock output by {error:.1e} of its largest "
+                f"value (allowed {TOLERANCE:.0e}); use 'stock'"
+            )
+        if requested == "auto" and packed_seconds * _CLEARLY > stock_seconds:
+            stock_seconds = min(stock_seconds, _timed(run, rounds, enough=packed_seconds)[1])
+    return "onednn" if requested == "onednn" or packed_seconds < stock_seconds else "stock"
 
 
 def map_sizes(network: nn.Module) -> list[str]:
@@ -204,8 +205,8 @@ def _timed(
 ) -> tuple[torch.Tensor, float]:
     """The output, and the seconds of the fastest round; none follows one within `enough`."""
     output = run()
-    seconds = []
-    for _ in range(rounds):
+    seconds = list[float]()
+    while len(seconds) < rounds and sum(seconds) < _SECONDS:
         start = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - start)
