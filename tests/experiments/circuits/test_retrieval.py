@@ -12,7 +12,7 @@ import torch
 import headscope as hs
 from experiments.circuits import made
 from experiments.circuits.decoders import decoder
-from headscope.experiments.circuits.retrieval import Wording, needles, retrieved, written
+from headscope.experiments.circuits.retrieval import Wording, needles, retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
 
 WORDS = " ".join(f"w{2 + 7 * at % 40}" for at in range(200))
@@ -100,11 +100,22 @@ def forgetful(self: Any, *_args: Any, **_more: Any) -> None:
     Cache.__init__(self, layer_class_to_replicate=Forgotten)
 
 
-def test_what_a_model_writes_twice_counts_twice():
-    """As the authors' code counts it; by the argmax of eager maps of what the model wrote."""
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_a_model_writes_twice_counts_twice(keeps, monkeypatch):
+    """As the authors' code counts it; by the argmax of eager maps of what the model wrote.
+
+    The haystack is read once, or in each of the passes where a cache keeps nothing that is known.
+    """
     model = made.language_model(made.wired()).model
     told = needles(model, hs.corpus_of([TEXT]), runs=10, haystack=20, seed=0)
-    found = written(model, told, [9], steps=24, whole=None)
+    if not keeps:
+        monkeypatch.setattr("transformers.cache_utils.DynamicCache.__init__", forgetful)
+    speaks, read = WeightMaps(model).unembedding, list[int]()
+    count = lambda _, __, more: read.append(more["input_ids"].shape[1])  # noqa: E731
+    hook = model.network.register_forward_pre_hook(count, with_kwargs=True)
+    found = retrieved(model, told, [9], speaks, whole=None, steps=24)
+    hook.remove()
+    assert sum(one > 30 for one in read) == (1 if keeps else 4)  # 24 are the answer's
     for row, run in enumerate([9]):
         ids, start = list(told.asked(run)), len(told.asked(run))
         for _ in range(24):

@@ -32,7 +32,7 @@ from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.relations import refuse_few, related_words
 from headscope.experiments.circuits.result import circuits_result
-from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,
@@ -243,10 +243,8 @@ class CircuitRun:
     def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
         """[run, …] by name."""
         runs, steps = range(len(hidden.examples)), self.settings.steps
-        numbers = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
-        if steps:
-            numbers |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
-        return numbers
+        speaks = weights.unembedding
+        return retrieved(self.model, hidden, runs, speaks, whole=WHOLE, steps=steps)
 
     def _controls(self) -> Mapping[str, xr.Dataset]:
         """The groups of the control: the same of networks that have learned nothing."""

@@ -6,7 +6,7 @@ token that it attends to most is w_t in the needle. A head's score is the share 
 tokens that it hits, the mean over runs that the model answers.
 
 The authors let the model write an answer, count its steps and keep runs of ROUGE-1 recall above
-0.5: see `written`. Here the right answer is read, distinct tokens are counted, and runs are kept
+0.5: see `retrieved`. Here the right answer is read, distinct tokens are counted, and runs are kept
 where more than half of the tokens are what the model holds most likely: where it answers rightly
 both are the same. The same rows tell QRHead's score, LOCOS and the streaming share.
 """
@@ -177,7 +177,13 @@ def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
 
 
 def retrieved(
-    model: Model, made: Needles, runs: Sequence[int], unembedding: torch.Tensor, *, whole: int
+    model: Model,
+    made: Needles,
+    runs: Sequence[int],
+    unembedding: torch.Tensor,
+    *,
+    whole: int | None,
+    steps: int = 0,
 ) -> State:
     """Scores of attention at the question and the answer of some runs, [run, layer, head].
 
@@ -191,16 +197,23 @@ def retrieved(
                 sees no others
     recall      [run] share of the tokens that the model holds most likely
 
+    With steps, the model also writes an answer of its own, as Wu et al. count it:
+
+    step_hits    steps that attend most to a token of the needle, and write it, by the needle's
+                 tokens: may pass 1, as a token copied twice counts twice
+    step_recall  [run] of the needle's tokens, those written (ROUGE-1)
+
     unembedding  [token, model] see `WeightMaps`
-    whole        inputs of more tokens are read without whole maps
+    whole        inputs of more tokens are read without whole maps; None: none are
+    steps        tokens of a written answer at most; it ends with the line; 0: none is written
     """
-    return _stacked([_Reading(model, made, run, whole).all(unembedding) for run in runs])
+    return _stacked([_Reading(model, made, run, whole).all(unembedding, steps) for run in runs])
 
 
 class _Reading:
-    """Reads one run, in one pass and a few further tokens."""
+    """Reads one run: its haystack once, where the keys and values of a pass can be kept."""
 
-    def __init__(self, model: Model, made: Needles, run: int, whole: int) -> None:
+    def __init__(self, model: Model, made: Needles, run: int, whole: int | None) -> None:
         self.model, self.whole, device = model, whole, model.device
         self.example, self.right = made.examples[run], made.right[run]
         self.asked = made.asked(run)
@@ -209,9 +222,15 @@ class _Reading:
         self.places = torch.from_numpy(made.places[run]).to(device)
         ends = int(self.places[0]) - made.sentence[run], int(self.places[-1]) + 2  # a full stop
         self.sentence = slice(*ends)
+        self._kept: Any = None  # keys and values of the haystack, and of what was read last
 
-    def all(self, unembedding: torch.Tensor) -> State:
+    def all(self, unembedding: torch.Tensor, steps: int) -> State:
         """The numbers of `retrieved`."""
+        numbers = self._of_right_answer(unembedding)
+        numbers["qr_score"] -= self._of_nothing()
+        return numbers | (self._of_own_answer(steps) if steps else {})
+
+    def _of_right_answer(self, unembedding: torch.Tensor) -> State:
         speaks, by_run = unembedding[self.right].to(self.model.device), list[State]()
         batch = self.model.batch([self.example])
         queries = torch.arange(len(self.hay), len(self.example), device=speaks.device)[None]
@@ -233,10 +252,11 @@ class _Reading:
         answer = watched(
             self.model, look, *batch.inputs[:2], objective, whole=self.whole, use_cache=True
         )
+        cache = cache_of(answer)
+        if {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}:
+            self._kept = cache  # of all tokens, of which the last can be taken away
         best = answer.logits.argmax(-1).cpu().numpy().ravel()
-        every = _stacked(by_run)
-        every["qr_score"] -= self._of_nothing(cache_of(answer))
-        return every | {"recall": np.mean(best == self.right)}
+        return _stacked(by_run) | {"recall": np.mean(best == self.right)}
 
     def _locos(
         self, view: LayerView, answer: torch.Tensor, speaks: torch.Tensor
@@ -256,28 +276,61 @@ class _Reading:
             shares.append((answer * near).sum(-1)[:, seen].mean(-1))
         return torch.stack(shares, -1)
 
-    def _of_nothing(self, cache: Any) -> Float64:
-        """[layer, head] attention from the query “N/A” in place of the question.
+    def _of_nothing(self) -> Float64:
+        """[layer, head] attention from the query “N/A” in place of the question."""
+        nothing = _ids(self.model, NOTHING)
+        every = self._last_rows([*self.hay, *nothing], len(nothing))
+        return np.stack([to_float64(rows[..., self.sentence].sum(-1).mean(-1)) for rows in every])
 
-        What the haystack leaves is taken from the pass before, if all of its keys were kept.
+    def _of_own_answer(self, steps: int) -> State:
+        network: Any = self.model.network
+        ids = torch.from_numpy(self.asked)[None].to(self.model.device)
+        with torch.inference_mode(), evaluating(network), quietly():
+            answer = network.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=steps,
+                do_sample=False,
+                num_beams=1,
+                pad_token_id=0,
+                **self._after(len(self.hay)),
+            )[0, len(self.asked) :].tolist()
+        decode = self.model.tokenizer.decode
+        ends = [at for at, one in enumerate(answer) if "\n" in decode([one])]
+        answer = answer[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
+        every = np.array([*self.asked, *answer[:-1]])
+        copied = []
+        for rows in self._last_rows(every, len(answer)):
+            most = rows.argmax(-1).cpu().numpy()  # [head, step]
+            hits = np.isin(most, self.places.cpu().numpy()) & (every[most] == answer)
+            copied.append(hits.sum(-1) / len(self.right))
+        there = Counter(self.right.tolist()) & Counter(answer)
+        recall = there.total() / len(self.right)
+        return {"step_hits": np.stack(copied), "step_recall": np.array(recall)}
+
+    def _last_rows(self, ids: Sequence[int] | Ints, count: int) -> list[torch.Tensor]:
+        """By layer [head, row, key] attention of the last tokens of an input.
+
+        What is before them is taken from the pass before, if all of its keys were kept.
         """
-        scores, nothing = list[Float64](), _ids(self.model, NOTHING)
-
-        def look(view: LayerView) -> None:
-            rows = torch.arange(view.shape[2], device=self.model.device)[None, -len(nothing) :]
-            weights = view.rows(rows)[0][..., self.sentence]
-            scores.append(to_float64(weights.sum(-1).mean(-1)))
-
-        kept = {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}
-        ids, more = [*self.hay, *nothing], dict[str, Any](whole=self.whole)
-        if kept:
-            cache.crop(len(self.hay) - cache.get_seq_length())
-            more = {"whole": None} | going_on(self.model.network, cache)
-        inputs = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
+        found, some = list[torch.Tensor](), list(ids)
+        if before := self._after(len(some) - count):
+            some = some[-count:]
+        rows = torch.arange(len(some) - count, len(some), device=self.model.device)[None]
+        inputs = torch.tensor([some], device=self.model.device)
         seen = torch.ones((1, len(ids)), device=self.model.device)
-        last = TokenLoss("nothing", [np.array([inputs.shape[1] - 1])], [np.zeros(1, np.int64)])
+        last = TokenLoss("last", [np.array([len(some) - 1])], [np.zeros(1, np.int64)])
+        more = {"whole": None if before else self.whole} | before
+        look = lambda view: found.append(view.rows(rows)[0])  # noqa: E731
         watched(self.model, look, inputs, seen, last, **more)
-        return np.stack(scores)
+        return found
+
+    def _after(self, tokens: int) -> dict[str, Any]:
+        """The argument of a pass that goes on after the first tokens; {} where it cannot."""
+        if self._kept is None:
+            return {}
+        self._kept.crop(tokens - self._kept.get_seq_length())
+        return going_on(self.model.network, self._kept)
 
 
 def watched(
@@ -299,53 +352,6 @@ def watched(
         Instrument(network, observers=[look], whole=whole),
     ):
         return run_network(network, ids, seen, **more)
-
-
-def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, whole: int) -> State:
-    """Retrieval scores as Wu et al. count them: the model generates the answer, and a token copied
-    twice counts twice.
-
-    step_hits    [run, layer, head] steps that attend most to a token of the needle, and write it,
-                 by the needle's tokens: may pass 1
-    step_recall  [run] of the needle's tokens, those written (ROUGE-1)
-
-    steps  tokens of an answer at most; it ends with the line
-    """
-    return _stacked([_written(model, made, run, steps, whole) for run in runs])
-
-
-def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> State:
-    right, scores = made.right[run], list[Float64]()
-    network: Any = model.network
-    ids = torch.from_numpy(prompt := made.asked(run))[None].to(model.device)
-    with torch.inference_mode(), evaluating(network), quietly():
-        answer = network.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=steps,
-            do_sample=False,
-            num_beams=1,
-            pad_token_id=0,
-        )
-    answer_ids = answer[0, len(prompt) :].cpu().numpy()
-    ends = [at for at, one in enumerate(answer_ids) if "\n" in model.tokenizer.decode([int(one)])]
-    answer_ids = answer_ids[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
-    every, at = (
-        np.concatenate([prompt, answer_ids[:-1]]),
-        len(prompt) - 1 + np.arange(len(answer_ids)),
-    )
-    queries = torch.from_numpy(at)[None].to(model.device)
-
-    def look(view: LayerView) -> None:
-        most = view.rows(queries).argmax(-1)[0].cpu().numpy()  # [head, step]
-        copied = np.isin(most, made.places[run]) & (every[most] == answer_ids)
-        scores.append(copied.sum(-1) / len(right))
-
-    batch = model.batch([example_of(every, f"answer {run}", "haystack")])
-    last = TokenLoss("answer", [at[-1:]], [answer_ids[-1:]])
-    watched(model, look, *batch.inputs[:2], last, whole=whole)
-    there = Counter(right.tolist()) & Counter(answer_ids.tolist())
-    return {"step_hits": np.stack(scores), "step_recall": np.array(there.total() / len(right))}
 
 
 def _stacked(parts: Sequence[State]) -> State:
