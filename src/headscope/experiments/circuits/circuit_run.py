@@ -60,7 +60,7 @@ from headscope.run.store import Run
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
 HAYSTACK = 512  # tokens, where the model takes twice as many
 WHOLE = 2048  # tokens: longer inputs are read without whole maps
-OF_CONTROL = 10  # sequences that each network of the control reads
+OF_CONTROL = FEWEST  # sequences, and needles, that each network of the control reads
 
 
 def circuit_run(
@@ -259,13 +259,16 @@ class CircuitRun:
         counts = {"documents": OF_CONTROL, "examples": 2 * OF_CONTROL, "tokens": tokens}
         shape = self.model.shape
         groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
-        with phase("control", len(self.control.networks), "networks") as advance:
-            for name, make in self.control.networks.items():
+        networks = self.control.asked(["circuits"])  # none of those that serve pairs of heads alone
+        with phase("control", len(networks), "networks") as advance:
+            for name in networks:
                 about = {"model": name, "layers": shape.layers, "heads": shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 more: Any = {"made": made, "needles": hidden, "settings": settings}
                 # No name holds a network while the next one is made.
-                groups[f"{CONTROL}/{name}/circuits"] = replace(self, model=make(), **more)._alone()
+                groups[f"{CONTROL}/{name}/circuits"] = replace(
+                    self, model=self.control.networks[name](), **more
+                )._alone()
                 advance(1)
         return groups
 
