@@ -30,7 +30,7 @@ import torch
 from headscope.core.accumulators import Bools, Float64, ratio
 from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
 from headscope.experiments.circuits.result import WAYS
-from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
+from headscope.experiments.circuits.weight_maps import ROUNDING, SOME, HeadMatrices, WeightMaps
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 
@@ -176,15 +176,21 @@ def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: WordPai
     """
     first = weights.first_feed_forward(pairs.ids).double()  # [pair, model]
     speaks = weights.unembedding
+    forms = speaks[pairs.forms(max(map(len, pairs.right)))]  # [pair, form, model]
+    some = speaks[:: max(1, len(speaks) // SOME)]
     lengths = speaks.norm(dim=1).max()
     successor = np.zeros((len(pairs.ids), len(maps), len(maps[0].query)), bool)
     for at, layer in enumerate(maps):
         written = (first @ layer.value @ layer.output).float()  # [head, pair, model]
         for head, rows in enumerate(written):
-            most, top = (rows @ speaks.T).max(-1)
-            said = most > ROUNDING * float(rows.norm() * lengths)
-            rows_of_pairs = zip(top.tolist(), said.tolist(), pairs.right, strict=True)
-            successor[:, at, head] = [there and one in right for one, there, right in rows_of_pairs]
+            nothing = ROUNDING * float(rows.norm() * lengths)
+            own = torch.einsum("pm,pfm->pf", rows, forms).amax(1)
+            # Whole rows only of pairs whose successor may be the top token.
+            left = (own + nothing >= (rows @ some.T).amax(1)).nonzero()[:, 0]
+            most, top = (rows[left] @ speaks.T).max(-1)
+            rows_of_pairs = zip(left.tolist(), most.tolist(), top.tolist(), strict=True)
+            for pair, highest, token in rows_of_pairs:
+                successor[pair, at, head] = highest > nothing and token in pairs.right[pair]
     return successor
 
 

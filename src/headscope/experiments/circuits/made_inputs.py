@@ -145,6 +145,10 @@ class WordPairs:
     right: list[tuple[int, ...]]
     words: list[str]
 
+    def forms(self, width: int) -> Ints:
+        """[pair, width] `right`; of fewer forms some again."""
+        return np.array([(one * width)[:width] for one in self.right], np.int64)
+
 
 def ordinals(model: Model) -> WordPairs:
     """The pairs of ORDINALS that the tokenizer has as single tokens, with a leading space."""

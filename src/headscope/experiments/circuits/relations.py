@@ -45,14 +45,13 @@ from headscope.experiments.circuits.relation_claims import (
     VARIABLES,
 )
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
-from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
+from headscope.experiments.circuits.weight_maps import ROUNDING, SOME, HeadMatrices, WeightMaps
 from headscope.model.model import Model
 
 MOST = 40  # pairs of a relation
 TOKENS = 10  # that a head raises, and lowers, most
 OTHERS = 8  # related words that are not the right one, for each word
-SOME = 4096  # tokens that are looked at first
-ROWS = 64  # words whose whole rows are computed together
+ROWS = 512  # words that are looked at together
 PLURALS = (
     "man men, woman women, child children, foot feet, tooth teeth, mouse mice, knife knives, "
     "life lives, wife wives, leaf leaves, wolf wolves, city cities, country countries, "
@@ -194,7 +193,7 @@ def relation_hits(
     first = weights.embedding[words].double()
     second = weights.first_feed_forward(words).double() if fed else first
     size, step = ROUNDING * float(speaks.norm(dim=1).max()), max(SOME, 2 * among)
-    some = speaks[:: max(1, len(speaks) // step)]
+    some = speaks[:: max(1, len(speaks) // step)]  # looked at first, then `step` at a time
     hits = []
     for at, layer in enumerate(maps):
         values = (second if at else first) @ layer.value  # [head, word, dim]
@@ -203,11 +202,11 @@ def relation_hits(
         ends = torch.stack([forms.amax(-1), -forms.amin(-1)], -1)  # [head, word, related, 2]
         ends -= size * written.norm(dim=2)[..., None, None]  # what rounding leaves
         pairs_of = zip(values.float(), layer.output.float(), strict=True)
-        own = ends > torch.stack([_limits(v @ (o @ some.T), among) for v, o in pairs_of])
+        own = ends > torch.stack([_limits(_highest(v @ (o @ some.T), among)) for v, o in pairs_of])
         left = own.flatten(2).any(2).nonzero()  # for others enough tokens lie above
         for start in range(0, len(left), ROWS):
             place = tuple(left[start : start + ROWS].T)
-            own[place] = ends[place] > _limits(written[place] @ speaks.T, among)
+            own[place] = _beyond(ends[place], written[place], torch.split(speaks, step), among)
         hits.append(own.movedim(0, 2).numpy())  # [word, related, head, 2]
     counts = [len(one.ids) for one in kept.values()]
     by_relation = np.split(np.stack(hits, 2), np.cumsum(counts)[:-1])
@@ -219,16 +218,45 @@ def right_and_others(pairs: WordPairs, width: int) -> torch.Tensor:
     apart as they can; of fewer forms than `width` some again.
     """
     count = len(pairs.ids)
-    forms = torch.tensor([(one * width)[:width] for one in pairs.right])
+    forms = torch.from_numpy(pairs.forms(width))
     steps = torch.tensor([round(at * count / (OTHERS + 1)) for at in range(OTHERS + 1)])
     return forms[(torch.arange(count)[:, None] + steps) % count]
 
 
-def _limits(logits: torch.Tensor, among: int) -> torch.Tensor:
-    """[word, 1, 2] what the highest tokens of [word, token] lie above, and minus the lowest."""
-    count = min(among + 1, logits.shape[1])
-    ends = [(sign * logits).topk(count).values[:, -1:] for sign in (1, -1)]
-    return torch.stack(ends, -1).clamp_min(0)
+def _beyond(
+    ends: torch.Tensor, written: torch.Tensor, parts: Sequence[torch.Tensor], among: int
+) -> torch.Tensor:
+    """[word, related, 2] whether ends lie above what the highest tokens of all parts lie above.
+
+    A word's row goes no further than to where `among` tokens lie above all of its ends.
+
+    parts  each [token, model]
+    """
+    beyond, left = torch.zeros_like(ends, dtype=torch.bool), torch.arange(len(ends))
+    highest: torch.Tensor | None = None
+    for tokens in parts:
+        highest = _highest(written[left] @ tokens.T, among, highest)
+        above = ends[left] > _limits(highest)
+        still = above.flatten(1).any(1)
+        left, highest, above = left[still], highest[still], above[still]
+    beyond[left] = above
+    return beyond
+
+
+def _highest(logits: torch.Tensor, among: int, before: torch.Tensor | None = None) -> torch.Tensor:
+    """[word, 2, rank] the highest of [word, token] and minus the lowest, `among` and one more.
+
+    before  those of other tokens, which are joined with them
+    """
+    every = torch.stack([logits, -logits], 1)  # [word, 2, token]
+    if before is not None:
+        every = torch.cat([before, every], 2)
+    return every.topk(min(among + 1, every.shape[2])).values
+
+
+def _limits(highest: torch.Tensor) -> torch.Tensor:
+    """[word, 1, 2] what the highest tokens lie above, and minus the lowest."""
+    return highest[:, None, :, -1].clamp_min(0)
 
 
 def most_tokens(

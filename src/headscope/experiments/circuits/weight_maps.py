@@ -25,6 +25,7 @@ from headscope.model.linears import used_matrix
 from headscope.model.model import Model, evaluating, forward
 
 ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
+SOME = 4096  # ours: tokens that are looked at first, where few of all can matter
 LITTLE = 0.1  # ours: of the embeddings' length
 LINEAR = 1e-3  # of the largest entry: a map that errs by more than rounding is none
 
