@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
 _USED = frozenset({"softcap", "position_bias", "s_aux"})
+_SHORT = 16  # ours: tokens; see `_products`
 # Changes nothing here: the mask already holds causality and windows.
 _WITHOUT_EFFECT = frozenset({
     "is_causal", "sliding_window", "position_ids", "output_attentions", "output_hidden_states",
@@ -236,8 +237,12 @@ def probabilities(
 
 
 def _products(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """[example, head, query, key] q·k; on the host by example, as all at once copies q and k."""
-    if query.device.type != "cpu" or query.shape[:2] != key.shape[:2]:
+    """[example, head, query, key] q·k; on the host by example, as all at once copies q and k.
+
+    Of few tokens the copies cost nothing; and the last bits would differ on some processors.
+    """
+    short = min(query.shape[2], key.shape[2]) < _SHORT
+    if short or query.device.type != "cpu" or query.shape[:2] != key.shape[:2]:
         return query @ key.transpose(2, 3)
     products = query.new_empty(*query.shape[:3], key.shape[2])
     for queries, keys, out in zip(query, key, products, strict=True):

@@ -42,11 +42,11 @@ def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
     return tuple(np.float32(c) for c in power[::-1])
 
 
-_R6, _R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(6)
-_ONE, _HALF = np.float32(1), np.float32(0.5)
-_BITS_OF_ONE = np.int32(0x3F800000)
-_MANTISSA = np.int32(0x007FFFFF)
-_PER_OCTAVE = np.float32(2.0**-23)
+_LOG2 = _log2_polynomial(6)
+_HALF = np.float32(0.5)
+_BITS_OF_ONE = 0x3F800000
+_MANTISSA = 0x007FFFFF
+_PER_OCTAVE = 2.0**-23
 LANES = 16  # running sums of a row, side by side
 
 
@@ -81,12 +81,17 @@ def _fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
     The loop that it stands in is given vectors of 512 bits where there are such: by itself LLVM
     takes half as many on most of these processors, and needs up to twice the time.
     """
+    return types.float32(types.float32, types.float32, types.float32), (
+        lambda _c, builder, _s, arguments: _fused(builder, *arguments)
+    )
 
-    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # unknown to llvmlite
-        return builder.fma(*arguments)
 
-    return types.float32(types.float32, types.float32, types.float32), generate
+def _fused(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # unknown to llvmlite
+    name = f"llvm.fma.v{LANES}f32" if isinstance(x.type, ir.VectorType) else "llvm.fma.f32"
+    kind = ir.FunctionType(x.type, [x.type] * 3)
+    fma = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(fma, [x, y, z])
 
 
 @intrinsic
@@ -118,15 +123,70 @@ def _lane_sum(_context: Any, _numbers: Any, _begin: Any, _size: Any) -> Any:
     return types.float32(_numbers, types.intp, types.intp), generate
 
 
-@njit(inline="always")
-def _xlog2x(x):  # type: ignore[no-untyped-def]
-    bits = _bits(x)  # type: ignore[call-arg, var-annotated]
-    octaves = np.float32(np.int32(bits - _BITS_OF_ONE)) * _PER_OCTAVE
-    t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
-    p = _R6
-    for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
-        p = _fma(p, t, coefficient)
-    return x * _fma(t * (_ONE - t), p, octaves)
+def _entropy_part(builder: Any, x: Any) -> Any:
+    """x·log2(x) of a number, or of each of a vector of LANES, as the module says."""
+    vector = isinstance(x.type, ir.VectorType)
+    whole = ir.VectorType(ir.IntType(32), LANES) if vector else ir.IntType(32)
+
+    def constant(kind: Any, number: float) -> Any:
+        return ir.Constant(kind, [number] * LANES if vector else number)
+
+    one, bits = constant(x.type, 1.0), builder.bitcast(x, whole)
+    octaves = builder.sitofp(builder.sub(bits, constant(whole, _BITS_OF_ONE)), x.type)
+    octaves = builder.fmul(octaves, constant(x.type, _PER_OCTAVE))
+    mantissa = builder.and_(bits, constant(whole, _MANTISSA))
+    t = builder.bitcast(builder.or_(mantissa, constant(whole, _BITS_OF_ONE)), x.type)
+    t = builder.fsub(t, one)
+    p, *others = (constant(x.type, float(one)) for one in _LOG2)
+    for coefficient in others:
+        p = _fused(builder, p, t, coefficient)
+    hump = builder.fmul(t, builder.fsub(one, t))
+    return builder.fmul(x, _fused(builder, hump, p, octaves))
+
+
+@intrinsic
+def _xlog2x(_context: Any, _x: Any) -> Any:
+    return types.float32(types.float32), (
+        lambda _c, builder, _s, arguments: _entropy_part(builder, *arguments)
+    )
+
+
+@intrinsic
+def _add_xlog2x(_context: Any, _a: Any, _b: Any, _weight: Any, _sums: Any, _size: Any) -> Any:
+    """sums += weight·x·log2(x) of x = a + b, of `size` numbers each, a multiple of LANES.
+
+    Written in vectors: of the plain loop LLVM makes shorter ones, and reads every constant anew for
+    each. Arrays are without gaps.
+    """
+    if any(array.layout != "C" for array in (_a, _b, _sums)):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.FloatType(), LANES)
+        empty = ir.Constant(vector, ir.Undefined)
+        a, b, sums = (
+            builder.bitcast(
+                context.make_array(signature.args[at])(context, builder, arguments[at]).data,
+                vector.as_pointer(),
+            )
+            for at in (0, 1, 3)
+        )
+        first = ir.Constant(ir.IntType(32), 0)
+        weight = builder.insert_element(empty, arguments[2], first)
+        every = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        weight = builder.shuffle_vector(weight, empty, every)
+        count = builder.sdiv(arguments[4], ir.Constant(arguments[4].type, LANES))
+        with cgutils.for_range(builder, count) as loop:
+            x = builder.fadd(
+                *(builder.load(builder.gep(part, [loop.index]), align=4) for part in (a, b))
+            )
+            place = builder.gep(sums, [loop.index])
+            before = builder.load(place, align=4)
+            total = _fused(builder, weight, _entropy_part(builder, x), before)
+            builder.store(total, place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(_a, _b, types.float32, _sums, types.intp), generate
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
@@ -154,9 +214,9 @@ def scan(begin, stop, attention, lengths, query_class, entropy, columns):  # typ
             whole = n - n % LANES
             for j in range(0, whole, LANES):
                 for k in range(LANES):
-                    lanes[k] += _xlog2x(a[j + k])
+                    lanes[k] += _xlog2x(a[j + k])  # type: ignore[call-arg]
             for k in range(n - whole):
-                lanes[k] += _xlog2x(a[whole + k])
+                lanes[k] += _xlog2x(a[whole + k])  # type: ignore[call-arg]
             for half in (8, 4, 2, 1):
                 for k in range(half):
                     lanes[k] += lanes[k + half]
@@ -199,6 +259,7 @@ def pair_sums(begin, stop, maps, weights, length, out):  # type: ignore[no-untyp
     """
     units, rows = maps.shape[0], len(weights)
     wide = min(-(-length // LANES) * LANES, maps.shape[2])  # whole vectors, where there is room
+    whole = wide - wide % LANES
     # The first row has the most pairs and the last one: each step takes one from either end (the
     # middle one twice), so that every thread gets equally many pairs.
     for p in range(begin, stop):
@@ -211,8 +272,9 @@ def pair_sums(begin, stop, maps, weights, length, out):  # type: ignore[no-untyp
                     bits[:] = np.float32(0)
                     for i in range(start, min(start + 32, rows)):
                         a, b = maps[g, i], maps[h, i]
-                        for j in range(wide):
-                            bits[j] = _fma(weights[i], _xlog2x(a[j] + b[j]), bits[j])  # type: ignore[call-arg]
+                        _add_xlog2x(a, b, weights[i], bits, whole)  # type: ignore[call-arg]
+                        for j in range(whole, wide):
+                            bits[j] = _fma(weights[i], _xlog2x(a[j] + b[j]), bits[j])
                     for j in range(wide):
                         columns[j] += bits[j]
                 total = 0.0
@@ -245,7 +307,7 @@ def alike(begin, stop, first, second, lengths, out):  # type: ignore[no-untyped-
                 aa += x * x
                 bb += y * y
                 # In the order written, equal weights give exactly 0.
-                bits += (_xlog2x(x) + _xlog2x(y)) * _HALF - _xlog2x((x + y) * _HALF)
+                bits += (_xlog2x(x) + _xlog2x(y)) * _HALF - _xlog2x((x + y) * _HALF)  # type: ignore[call-arg]
             both += ab
             ones += aa
             twos += bb

@@ -87,7 +87,7 @@ def word_sums(begin, stop, attention, lengths, run, token, out):  # type: ignore
                 mine[j] = a[j] * own
                 words[j] = a[j] * np.float32(run[b, j] > 0)
                 alike[j] = a[j] * np.float32(token[b, j] == token[b, i])
-                bits[j] = _xlog2x(a[j]) * own
+                bits[j] = _xlog2x(a[j]) * own  # type: ignore[call-arg]
             total[0] = _lane_sum(mine, 0, size)  # type: ignore[call-arg]
             total[1] = _lane_sum(words, 0, size) - total[0]
             total[2] = _lane_sum(alike, 0, size) - a[i]
