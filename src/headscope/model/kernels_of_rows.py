@@ -9,7 +9,8 @@ import numpy.typing as npt
 from numba import njit
 
 from headscope.model.compiled_loops import threaded
-from headscope.model.kernels import _bits, _float, _fma, squared_norms
+from headscope.model.kernel_operations import _bits, _float, _fma
+from headscope.model.kernels import squared_norms
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

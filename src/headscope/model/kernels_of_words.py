@@ -3,7 +3,7 @@
 import numpy as np
 
 from headscope.model.compiled_loops import threaded
-from headscope.model.kernels import LANES, _lane_sum, _xlog2x
+from headscope.model.kernel_operations import LANES, _lane_sum, _xlog2x
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])

@@ -20,6 +20,7 @@ from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch, largest
 from headscope.model.families.sites import Site
+from headscope.model.kernel_operations import LANES
 from headscope.model.kernels import compiled
 from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
@@ -198,7 +199,7 @@ class LayerView:
         for rows, values in self._row_blocks():
             for g, product in enumerate(projection.products):
                 moved = product(values[:, g])  # [row, h ≤ g · dim]
-                if compiled(moved) and dim % kernels.LANES == 0:
+                if compiled(moved) and dim % LANES == 0:
                     flat = values.flatten(1).numpy()
                     kernels.inner_products(moved.numpy(), flat, dim, gram[rows, g].numpy())
                     continue

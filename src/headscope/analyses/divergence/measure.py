@@ -25,6 +25,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.input_sample import drawn_queries
 from headscope.model import kernels
 from headscope.model.batch import Batch
+from headscope.model.kernel_operations import LANES
 from headscope.model.kernels import compiled
 from headscope.model.layer import LN2, LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
@@ -154,7 +155,7 @@ class Divergence(Analysis, question=QUESTION):
         A row is as long as whole vectors; what it has beyond its keys counts for nothing.
         """
         examples, _, rows, keys = like.shape
-        shape = (examples, self.units, rows, -(-keys // kernels.LANES) * kernels.LANES)
+        shape = (examples, self.units, rows, -(-keys // LANES) * LANES)
         if self._held.numel() < prod(shape) or self._held.dtype != like.dtype:
             self._held = like.new_empty(prod(shape))
         self._maps = self._held[: prod(shape)].view(shape)

@@ -313,7 +313,7 @@ class _Reading:
 
         What is before them is taken from the pass before, if all of its keys were kept.
         """
-        found, some = list[torch.Tensor](), list(ids)
+        by_layer, some = list[torch.Tensor](), list(ids)
         if before := self._after(len(some) - count):
             some = some[-count:]
         rows = torch.arange(len(some) - count, len(some), device=self.model.device)[None]
@@ -321,9 +321,9 @@ class _Reading:
         seen = torch.ones((1, len(ids)), device=self.model.device)
         last = TokenLoss("last", [np.array([len(some) - 1])], [np.zeros(1, np.int64)])
         more = {"whole": None if before else self.whole} | before
-        look = lambda view: found.append(view.rows(rows)[0])  # noqa: E731
+        look = lambda view: by_layer.append(view.rows(rows)[0])  # noqa: E731
         watched(self.model, look, inputs, seen, last, **more)
-        return found
+        return by_layer
 
     def _after(self, tokens: int) -> dict[str, Any]:
         """The argument of a pass that goes on after the first tokens; {} where it cannot."""
