@@ -21,7 +21,7 @@ import headscope
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-MOST = 2_030_000
+MOST = 2_040_000
 TRAINING = "headscope/experiments/map_classifier/data/"  # the maps that they learned from
 USERS = ("annotate", "large", "data", "train", "serve", "cluster", "translate")  # extras for users
 LINK = re.compile(r"\]\(([^)]+)\)")
