@@ -24,13 +24,12 @@ from headscope.model.kernel_operations import (
     _xlog2x,
 )
 
+_HALF = np.float32(0.5)
+
 
 def compiled(weights: torch.Tensor) -> bool:
     """Whether the compiled loops apply: float32 on the host."""
     return weights.device.type == "cpu" and weights.dtype == torch.float32
-
-
-_HALF = np.float32(0.5)
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])

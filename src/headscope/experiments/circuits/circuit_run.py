@@ -262,13 +262,12 @@ class CircuitRun:
         networks = self.control.asked(["circuits"])  # none of those that serve pairs of heads alone
         with phase("control", len(networks), "networks") as advance:
             for name in networks:
+                make = self.control.networks[name]
                 about = {"model": name, "layers": shape.layers, "heads": shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 more: Any = {"made": made, "needles": hidden, "settings": settings}
                 # No name holds a network while the next one is made.
-                groups[f"{CONTROL}/{name}/circuits"] = replace(
-                    self, model=self.control.networks[name](), **more
-                )._alone()
+                groups[f"{CONTROL}/{name}/circuits"] = replace(self, model=make(), **more)._alone()
                 advance(1)
         return groups
 

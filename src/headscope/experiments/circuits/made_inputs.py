@@ -146,7 +146,7 @@ class WordPairs:
     words: list[str]
 
     def forms(self, width: int) -> Ints:
-        """[pair, width] `right`; of fewer forms some again."""
+        """[pair, width] `right` as one array; a pair with fewer forms has some of them again."""
         return np.array([(one * width)[:width] for one in self.right], np.int64)
 
 

@@ -226,11 +226,12 @@ def right_and_others(pairs: WordPairs, width: int) -> torch.Tensor:
 def _beyond(
     ends: torch.Tensor, written: torch.Tensor, parts: Sequence[torch.Tensor], among: int
 ) -> torch.Tensor:
-    """[word, related, 2] whether ends lie above what the highest tokens of all parts lie above.
+    """[word, related, 2] whether an end is among the highest of a word's logits for all tokens.
 
-    A word's row goes no further than to where `among` tokens lie above all of its ends.
+    Parts of the vocabulary are read in turn; a word is left once its ends cannot be among them.
 
     parts  each [token, model]
+    among  how many count as the highest
     """
     beyond, left = torch.zeros_like(ends, dtype=torch.bool), torch.arange(len(ends))
     highest: torch.Tensor | None = None
@@ -255,7 +256,7 @@ def _highest(logits: torch.Tensor, among: int, before: torch.Tensor | None = Non
 
 
 def _limits(highest: torch.Tensor) -> torch.Tensor:
-    """[word, 1, 2] what the highest tokens lie above, and minus the lowest."""
+    """[word, 1, 2] what a logit must exceed to be among the highest; minus it, among the lowest."""
     return highest[:, None, :, -1].clamp_min(0)
 
 

@@ -321,7 +321,10 @@ class _Reading:
         seen = torch.ones((1, len(ids)), device=self.model.device)
         last = TokenLoss("last", [np.array([len(some) - 1])], [np.zeros(1, np.int64)])
         more = {"whole": None if before else self.whole} | before
-        look = lambda view: by_layer.append(view.rows(rows)[0])  # noqa: E731
+
+        def look(view: LayerView) -> None:
+            by_layer.append(view.rows(rows)[0])
+
         watched(self.model, look, inputs, seen, last, **more)
         return by_layer
 
