@@ -46,8 +46,19 @@ def test_inside_a_look_intervals_are_wider_and_afterwards_as_before():
     draws = means_over(left_out([f"{at}" for at in range(60)], replicates=200), values)[:, None]
     once = estimate(draws)
     with holding_at_every_look(60):
-        assert norm.isf(tail()) == pytest.approx(boundary(60))
+        assert norm.isf(tail(np.array(60), 60)) == pytest.approx(boundary(60))
         always = estimate(draws)
-    assert tail() == TAIL
+    assert tail(np.array(60), 60) == TAIL
     assert always.low < once.low < once.high < always.high
     assert estimate(draws).low == once.low
+
+
+def test_documents_without_a_part_in_a_number_do_not_count_at_a_look():
+    """Of 3,000 documents in 200 groups at random, some have the relation."""
+    group = np.random.default_rng(2).integers(0, 200, 3000)
+    having = np.array([5, 40, 300, 3000])
+    parts = np.array([len(set(group[:documents])) for documents in having])
+    with holding_at_every_look(3000):
+        np.testing.assert_allclose(norm.isf(tail(parts, 200)), boundary(having), rtol=0.01)
+    with holding_at_every_look(60):  # one document in each group
+        np.testing.assert_allclose(norm.isf(tail(having[:2], 60)), boundary(having[:2]))

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from headscope.core.accumulators import ratio
+from headscope.core.confidence import holding_at_every_look
 from headscope.core.intervals import (
     ANY,
     CORRELATION,
@@ -68,6 +69,12 @@ MADE = [
 
 def both(found: Estimate) -> list[float]:
     return [float(found.low), float(found.high)]
+
+
+def both_at(made, above: np.ndarray, below: np.ndarray) -> list[float]:
+    """The ends at a look after these documents."""
+    with holding_at_every_look(len(above)):
+        return both(made(draws_of(above, below), sums_of(below)))
 
 
 # --- closed forms ---------------------------------------------------------------------------
@@ -142,6 +149,18 @@ def test_one_odd_document_of_many_makes_no_long_interval_of_a_share() -> None:
     low, high = both(estimate_share(draws_of(right, asked), sums_of(asked)))
     expected = stats.beta(69.5, 1.5).ppf([0.025, 0.975])
     assert (low, high) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_at_a_look_a_rare_relation_has_the_interval_of_its_own_documents(made) -> None:
+    """As if the others had not been read; 6 of 60 documents have it."""
+    rng = np.random.default_rng(4)
+    asked = np.where(np.arange(60) < 6, rng.integers(3, 40, 60), 0)
+    right = rng.binomial(asked, 0.6)
+    among_all, alone = (both_at(made, right[:read], asked[:read]) for read in (60, 6))
+    assert among_all == pytest.approx(alone, rel=1e-9)
+    once = both(made(draws_of(right, asked), sums_of(asked)))
+    assert among_all[0] < once[0] < once[1] < among_all[1]
 
 
 @pytest.mark.filterwarnings("error")

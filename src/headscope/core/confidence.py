@@ -4,7 +4,8 @@ Who looks at an interval again and again, and stops when it is narrow, stops too
 narrow by chance. So a run that stops early (`run.stopping`) makes intervals that hold at every look
 at once, an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2021,
 theorem 2.2): the estimate ± its standard error times `boundary`. It needs nothing but the error at
-the look, which merged sums give. Bounds without asymptotics (Howard et al. 2021; by betting,
+the look, which merged sums give. Documents without a part in a number, such as those in which a
+relation does not occur, do not count at a look. Bounds without asymptotics (Howard et al. 2021; by betting,
 Waudby-Smith and Ramdas 2024) need the data in order, and only hold for means between known bounds.
 
 The boundary is Robbins's normal mixture. The package `confseq` has it, too: it calls itself
@@ -17,18 +18,31 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from statistics import NormalDist
+
+import numpy as np
+
+from headscope.core.accumulators import Float64
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
 TUNED = 128  # ours: documents at which the boundary is lowest; it rises slowly on both sides
 # Of intervals made in this context: an analysis, also a stranger's, makes them where it likes.
-_TAIL: ContextVar[float] = ContextVar("tail of the intervals", default=TAIL)
+_READ: ContextVar[int] = ContextVar("documents read up to a look; 0 outside of looks", default=0)
 
 
-def tail() -> float:
-    """The share of intervals that may end too low, and too high: TAIL, or less within a look."""
-    return _TAIL.get()
+def tail(parts: Float64, groups: int) -> Float64:
+    """[*cell] the share of intervals that may end too low, and too high: TAIL, or less in a look.
+
+    parts   [*cell] groups with a part in each number
+    groups  of all documents that were read, which were put into them at random
+    """
+    if not (read := _READ.get()):
+        return np.full(np.shape(parts), TAIL)
+    from scipy.special import ndtr  # not for who reads arguments only
+
+    # Of k documents among those read, each in one of the groups at random: how many groups have one
+    documents = read * (1 - (1 - parts / groups) ** (groups / read))
+    return np.asarray(ndtr(-boundary(np.maximum(documents, 1))))
 
 
 @contextmanager
@@ -37,14 +51,14 @@ def holding_at_every_look(documents: int) -> Iterator[None]:
 
     documents  read up to this look
     """
-    token = _TAIL.set(NormalDist().cdf(-boundary(documents)))
+    token = _READ.set(documents)
     try:
         yield
     finally:
-        _TAIL.reset(token)
+        _READ.reset(token)
 
 
-def boundary(documents: float, *, tuned: float = TUNED) -> float:
+def boundary(documents: Float64 | float, *, tuned: float = TUNED) -> Float64:
     """By how many standard errors a mean may be off, at any number of documents: 3.04 at best.
 
     documents  above 0, as many as the mean is of, or the same multiple at every look
@@ -54,7 +68,7 @@ def boundary(documents: float, *, tuned: float = TUNED) -> float:
     alpha = 1 - CONFIDENCE
     rising = 2 * math.log(1 / alpha) + math.log(1 + 2 * math.log(1 / alpha))  # ρ² tuned
     scaled = rising * documents / tuned  # ρ² documents
-    return math.sqrt((1 + 1 / scaled) * math.log((1 + scaled) / alpha**2))
+    return np.sqrt((1 + 1 / scaled) * np.log((1 + scaled) / alpha**2))
 
 
 def more_documents(narrower: float, documents: float) -> float:
@@ -65,5 +79,5 @@ def more_documents(narrower: float, documents: float) -> float:
     """
     more = narrower**2
     for _ in range(20):
-        more = (narrower * boundary(more * documents) / boundary(documents)) ** 2
+        more = (narrower * float(boundary(more * documents) / boundary(documents))) ** 2
     return more

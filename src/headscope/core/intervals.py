@@ -114,12 +114,14 @@ def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = A
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, sizes, twice=True)
-    ends, groups = _on_scale(draws[0], _halves(moves, error, freedom), bounds), _parts(moves, sizes)
+    groups = _parts(moves, sizes)
+    beyond = tail(groups, len(moves))
+    ends = _on_scale(draws[0], _halves(moves, error, freedom, beyond), bounds)
     if sizes is not None and np.isfinite(bounds).all():
         worth, still = np.minimum(groups, _effective(sizes)[0]), (moves != 0).sum(0) < FEWEST
-        low, high = _without_spread(draws[0], worth, bounds)
+        low, high = _without_spread(draws[0], worth, bounds, beyond)
         ends = np.where(still, low, ends[0]), np.where(still, high, ends[1])
-        low, high = _of_coins(draws[0], worth, bounds)
+        low, high = _of_coins(draws[0], worth, bounds, beyond)
         ends = np.fmax(ends[0], low), np.fmin(ends[1], high)
     return replace(_where(draws, groups, *ends), sizes=sizes)
 
@@ -129,8 +131,9 @@ def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estima
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    half = _student(*standard_error(moves, sizes))
-    return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
+    groups = (moves != 0).sum(0)
+    half = _student(*standard_error(moves, sizes), tail(groups, len(moves)))
+    return _where(draws, groups, *_on_scale(draws[0], (half, half), CORRELATION))
 
 
 @_where_asked
@@ -148,13 +151,15 @@ def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -
         return without_interval(draws[0], draws)
     moves, share, most = moves_of(draws), draws[0], np.broadcast_to(questions[0], draws[0].shape)
     error, freedom = standard_error(moves, questions, twice=twice)
-    halves = _halves(moves, error, freedom)
+    groups = _asking(draws, questions)
+    beyond = tail(groups, len(moves))
+    halves = _halves(moves, error, freedom, beyond)
     least = np.zeros(1) if twice else np.minimum(_effective(questions)[0], most)
     low, high = (
-        _jeffreys(share, np.maximum(_worth(share, half, most), least), end)
-        for half, end in zip(halves, (tail(), 1 - tail()), strict=True)
+        _jeffreys(share, np.maximum(_worth(share, half, most, beyond), least), end)
+        for half, end in zip(halves, (beyond, 1 - beyond), strict=True)
     )
-    return replace(_where(draws, _asking(draws, questions), low, high), sizes=questions)
+    return replace(_where(draws, groups, low, high), sizes=questions)
 
 
 def estimate_independent(draws: Float64, count: int) -> Estimate:
@@ -165,7 +170,8 @@ def estimate_independent(draws: Float64, count: int) -> Estimate:
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     questions = np.full_like(draws[0], count)
-    low, high = (_jeffreys(draws[0], questions, end) for end in (tail(), 1 - tail()))
+    beyond = tail(np.full_like(questions, len(draws) - 1), len(draws) - 1)
+    low, high = (_jeffreys(draws[0], questions, end) for end in (beyond, 1 - beyond))
     return Estimate(draws[0], low, high, draws)
 
 
@@ -179,14 +185,16 @@ def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = Fal
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, questions, twice=twice)
+    groups = _asking(draws, questions)
+    beyond = tail(groups, len(moves))
     students = (
         np.clip(end, *DIFFERENCE)
-        for end in _on_scale(draws[0], _halves(moves, error, freedom), ANY)
+        for end in _on_scale(draws[0], _halves(moves, error, freedom, beyond), ANY)
     )
     most = np.broadcast_to(questions[0], error.shape)
-    same = (2 * _jeffreys((draws[0] + 1) / 2, most, end) - 1 for end in (tail(), 1 - tail()))
+    same = (2 * _jeffreys((draws[0] + 1) / 2, most, end) - 1 for end in (beyond, 1 - beyond))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
-    return replace(_where(draws, _asking(draws, questions), *ends), sizes=questions)
+    return replace(_where(draws, groups, *ends), sizes=questions)
 
 
 def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
@@ -293,16 +301,18 @@ def _effective(sizes: Float64) -> tuple[Float64, Float64]:
     return effective, np.maximum(ratio((of_group != 0).sum(0) + 0.0, effective) - 1, 0)
 
 
-def _student(error: Float64, freedom: Float64) -> Float64:
+def _student(error: Float64, freedom: Float64, beyond: Float64) -> Float64:
     """Half of Student's interval; NaN where nothing changes."""
     from scipy.special import stdtrit  # not for who reads arguments only
 
-    return np.where(error > 0, -stdtrit(freedom, tail()) * error, np.nan)
+    return np.where(error > 0, -stdtrit(freedom, beyond) * error, np.nan)
 
 
-def _halves(moves: Float64, error: Float64, freedom: Float64) -> tuple[Float64, Float64]:
+def _halves(
+    moves: Float64, error: Float64, freedom: Float64, beyond: Float64
+) -> tuple[Float64, Float64]:
     """The lower and upper half of the interval; longer on the side of the skew."""
-    half, root = _student(error, freedom), np.sqrt((moves != 0).sum(0))
+    half, root = _student(error, freedom, beyond), np.sqrt((moves != 0).sum(0))
     skewness = -root * ratio((moves**3).sum(0), (moves**2).sum(0) ** 1.5)
     side = np.nan_to_num(np.tanh(skewness))
     down, up = (
@@ -333,7 +343,9 @@ def _on_scale(
     return low, high
 
 
-def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
+def _without_spread(
+    value: Float64, groups: Float64, bounds: Bounds, beyond: Float64
+) -> tuple[Float64, Float64]:
     """The interval of a mean that is equal in all groups: unseen documents may have any value.
 
     NaN without two bounds, as then nothing is known of the unseen ones.
@@ -342,40 +354,43 @@ def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Fl
 
     if not np.isfinite(bounds).all():
         return np.full_like(value, np.nan), np.full_like(value, np.nan)
-    seen = betaincinv(np.maximum(groups, 0) + 0.5, 0.5, tail())  # at least this share of all
+    seen = betaincinv(np.maximum(groups, 0) + 0.5, 0.5, beyond)  # at least this share of all
     least, most = bounds
     low, high = least + seen * (value - least), most - seen * (most - value)
     return np.maximum(low, least), np.minimum(high, most)
 
 
-def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
+def _of_coins(
+    value: Float64, groups: Float64, bounds: Bounds, beyond: Float64
+) -> tuple[Float64, Float64]:
     """The widest interval of a value between two bounds: one coin toss per group.
 
     Where one group differs from all others, no more is known of the spread.
     """
     least, most = bounds
     share = (value - least) / (most - least)
-    low, high = (_jeffreys(share, groups, end) for end in (tail(), 1 - tail()))
+    low, high = (_jeffreys(share, groups, end) for end in (beyond, 1 - beyond))
     ends = np.minimum(low, share), np.maximum(high, share)  # it passes by a share near 0 or 1
     low, high = (least + (most - least) * end for end in ends)
     return low, high
 
 
-def _worth(share: Float64, half: Float64, questions: Float64) -> Float64:
+def _worth(share: Float64, half: Float64, questions: Float64, beyond: Float64) -> Float64:
     """The number of questions whose interval has this half width, at most `questions`."""
     from scipy.special import stdtrit
 
-    worth = ratio(share * (1 - share) * stdtrit(np.maximum(questions - 1, 1), tail()) ** 2, half**2)
+    students = stdtrit(np.maximum(questions - 1, 1), beyond)
+    worth = ratio(share * (1 - share) * students**2, half**2)
     return np.where(np.isfinite(worth), np.minimum(worth, questions), questions)
 
 
-def _jeffreys(share: Float64, questions: Float64, quantile: float) -> Float64:
+def _jeffreys(share: Float64, questions: Float64, quantile: Float64) -> Float64:
     """One end of Jeffreys's interval of a share; 0 or 1 for a share of 0 or 1."""
     right, wrong = (np.maximum(part * questions, 0) + 0.5 for part in (share, 1 - share))
     from scipy.special import betaincinv
 
     end = betaincinv(right, wrong, quantile)
-    return np.where(share <= 0 if quantile < 0.5 else share >= 1, share, end)
+    return np.where(np.where(quantile < 0.5, share <= 0, share >= 1), share, end)
 
 
 def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
