@@ -66,6 +66,7 @@ GOOD = (0.93, 0.98)
 FRESH = 1_000_000  # to the seed
 AGAIN, WHOLE_AGAIN = 10, 2  # times
 POPULATION = 2000  # documents of a made corpus
+PARTITIONS = 1000  # of another
 DRAWN = 20  # draws of queries of each of them
 COUNTED = {"share": estimate_share, "difference": estimate_difference}
 PAIRED = ("paired", "at once")
@@ -82,6 +83,7 @@ class Cell:
     below  [document] questions, examples, …
     drawn  [draw, document] estimates of `above`, of which each document that is drawn has one at
            random; None: it has `above` itself
+    within [document] the partition of each, of which some are drawn; None: all are read
     """
 
     kind: str
@@ -89,6 +91,7 @@ class Cell:
     above: Float64
     below: Float64
     drawn: Float64 | None = None
+    within: Ints | None = None
 
     @property
     def truth(self) -> float:
@@ -176,6 +179,27 @@ def made_cells(seed: int = 0) -> Iterator[Cell]:
     for odd in (0.002, 0.02):  # of the documents: all others give 1
         of_document = np.where(random.random(POPULATION) < odd, random.random(POPULATION), 1.0)
         yield Cell("mean", "made, saturated", 40 * of_document, np.full(POPULATION, 40.0))
+
+
+def cells_of_partitions(seed: int = 0) -> Iterator[Cell]:
+    """Shares, means and ratios of documents in many partitions, which differ, too."""
+    random = np.random.default_rng([seed, 2])
+    within = np.repeat(np.arange(PARTITIONS), 1 + random.poisson(50, PARTITIONS))
+    documents = len(within)
+    sizes = 1 + random.lognormal(3, 0.5, documents).astype(np.int64)
+    for alike in (0.02, 0.2):  # correlation of two documents of a partition
+        for share in (0.1, 0.5, 0.9):
+            a, b = np.array([share, 1 - share]) * (1 / alike - 1)
+            level = random.beta(a, b, PARTITIONS)[within]
+            right = random.binomial(sizes, random.beta(9 * level, 9 * (1 - level))) + 0.0
+            yield Cell("share", "made, in partitions", right, sizes + 0.0, within=within)
+        spread = np.sqrt(np.array([alike, 1 - alike]))
+        of_partition = random.standard_normal(PARTITIONS)[within]
+        each = np.stack([of_partition, random.standard_normal(documents)])
+        level = np.exp(0.5 * (spread @ each)) / 8
+        above = np.minimum(level, 1) * sizes
+        yield Cell("mean", "made, in partitions", above, sizes + 0.0, within=within)
+        yield Cell("ratio", "made, in partitions", level * sizes, sizes + 0.0, within=within)
 
 
 def drawn_cell(queries: int, random: np.random.Generator) -> Cell:
@@ -333,6 +357,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--stopping", action="store_true", help="where a run stops early instead")
     given = parser.parse_args(arguments)
     cells = [*made_cells(given.seed), *alike_heads(given.seed)]
+    if given.stopping:
+        cells += cells_of_partitions(given.seed)
     for kinds, of_files in SOURCES.items():
         if given.treebank and given.only in (None, *kinds):
             cells += of_files(given.treebank)

@@ -1,9 +1,10 @@
 """Does an interval hold the true value where a run stops because it is narrow (`--until`)?
 
-A corpus of which every document is known is read in random order. After 30, 45, 60, 90, … documents
-its interval is looked at, by the functions that a run uses and in as many groups, and reading ends
-when it is narrower than a width. Beside how many hold the true value there stands how many would
-without `holding_at_every_look`, and how many hold at all looks together, whatever ends the reading.
+A corpus of which every document is known is read in random order; of many partitions some are
+read, each as one group. After 30, 45, 60, 90, … documents its interval is looked at, by the
+functions that a run uses and in as many groups, and reading ends when it is narrower than a width.
+Beside how many hold the true value there stands how many would without `holding_at_every_look`, and
+how many hold at all looks together, whatever ends the reading.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headscope.core.accumulators import REPLICATES, Float64, ratio
+from headscope.core.accumulators import REPLICATES, Float64, Ints, ratio
 from headscope.core.confidence import holding_at_every_look
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate, estimate_share
+from headscope.corpus.drawn import MOST_PARTITIONS
 from headscope.run.stopping import FEWEST_READ
 
 if TYPE_CHECKING:
@@ -57,14 +59,19 @@ def stopping_table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[
 def _looked(cell: Cell, *, draws: int, seed: int, every: bool) -> tuple[Float64, Float64]:
     """[look, draw] whether the interval holds the truth; its width, of its scale."""
     random = np.random.default_rng([seed, 1])
-    at = random.integers(0, len(cell.below), (draws, LOOKS[-1]))
-    of_group = random.integers(0, REPLICATES, LOOKS[-1])
+    if cell.within is None:
+        at = random.integers(0, len(cell.below), (draws, LOOKS[-1]))
+        of_group = np.broadcast_to(random.integers(0, REPLICATES, LOOKS[-1]), at.shape)
+    else:
+        at, of_group = _of_some_partitions(cell.within, draws, random)
     held, width = [], []
     for documents in LOOKS:
-        groups = np.arange(documents) if documents <= REPLICATES else of_group[:documents]
-        member = groups[:, None] == np.arange(min(documents, REPLICATES))  # [document, group]
+        groups, count = of_group[:, :documents], int(of_group.max()) + 1
+        if cell.within is None and documents <= REPLICATES:
+            groups, count = np.broadcast_to(np.arange(documents), groups.shape), documents
         above, below = (
-            _left_out(part[at[:, :documents]] @ member) for part in (cell.above, cell.below)
+            _left_out(_sums(part[at[:, :documents]], groups, count))
+            for part in (cell.above, cell.below)
         )
         with holding_at_every_look(documents) if every else nullcontext():
             parts = _interval(cell.kind, ratio(above, below), below)
@@ -73,6 +80,23 @@ def _looked(cell: Cell, *, draws: int, seed: int, every: bool) -> tuple[Float64,
         scale = 1.0 if cell.kind in ("share", "mean") else max(1.0, cell.truth)
         width.append(np.where(there, (parts.high - parts.low) / scale, np.inf))
     return np.array(held), np.array(width)
+
+
+def _of_some_partitions(within: Ints, draws: int, random: np.random.Generator) -> tuple[Ints, Ints]:
+    """[draw, document] which are read, and which of the partitions that were drawn each is from."""
+    at, of_group = np.empty((2, draws, LOOKS[-1]), np.int64)
+    for draw in range(draws):
+        some = random.choice(within.max() + 1, MOST_PARTITIONS, replace=False)
+        at[draw] = random.choice(np.flatnonzero(np.isin(within, some)), LOOKS[-1])
+        of_group[draw] = np.searchsorted(np.sort(some), within[at[draw]])
+    return at, of_group
+
+
+def _sums(values: Float64, groups: Ints, count: int) -> Float64:
+    """[draw, group] sums of the documents of each group, of [draw, document]."""
+    out = np.zeros((len(values), count))
+    np.add.at(out, (np.arange(len(values))[:, None], groups), values)
+    return out
 
 
 def _interval(kind: str, whole: Float64, below: Float64) -> Estimate:

@@ -5,8 +5,9 @@ narrow by chance. So a run that stops early (`run.stopping`) makes intervals tha
 at once, an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2021,
 theorem 2.2): the estimate ± its standard error times `boundary`. It needs nothing but the error at
 the look, which merged sums give. Documents without a part in a number, such as those in which a
-relation does not occur, do not count at a look. Bounds without asymptotics (Howard et al. 2021; by betting,
-Waudby-Smith and Ramdas 2024) need the data in order, and only hold for means between known bounds.
+relation does not occur, do not count at a look. Bounds without asymptotics (Howard et al. 2021; by
+betting, Waudby-Smith and Ramdas 2024) need the data in order, and only hold for means between known
+bounds.
 
 The boundary is Robbins's normal mixture. The package `confseq` has it, too: it calls itself
 unstable, was last released in 2023, and is built from C++ for a formula of one line.
