@@ -100,6 +100,40 @@ def forgetful(self: Any, *_args: Any, **_more: Any) -> None:
     Cache.__init__(self, layer_class_to_replicate=Forgotten)
 
 
+def test_what_needles_of_one_haystack_share_is_read_once():
+    """The deepest needle wholly, the others from their own sentence on; the numbers are the same as
+    when each is read by itself.
+    """
+    model = decoder("Llama").model
+    told = needles(model, hs.corpus_of([WORDS]), runs=12, haystack=30, seed=0)
+    assert told.haystack.tolist() == [0, 1] * 6
+    unembedding, read = WeightMaps(model).unembedding, list[int]()
+    count = lambda _, __, more: read.append(more["input_ids"].shape[1])  # noqa: E731
+    hook = model.network.register_forward_pre_hook(count, with_kwargs=True)
+    found = retrieved(model, told, range(12), unembedding, whole=None)
+    hook.remove()
+    sizes = [len(example) for example in told.examples]
+    own = [int(at[0]) - told.sentence[run] for run, at in enumerate(told.places)]
+    expected = list[int]()
+    for deepest in (10, 11):
+        after = range(deepest - 2, -1, -2)
+        expected += [sizes[deepest], *(sizes[run] - own[run] for run in after)]
+    assert [one for one in read if one > 2] == expected  # “N/A” has one token or two
+    for run in (0, 3, 8):
+        alone = retrieved(model, told, [run], unembedding, whole=None)
+        for name, values in found.items():
+            np.testing.assert_allclose(values[run], alone[name][0], atol=1e-5, err_msg=name)
+
+
+def test_some_needles_are_at_all_depths():
+    model = decoder("Llama").model
+    told = needles(model, hs.corpus_of([WORDS]), runs=20, haystack=30, seed=0)
+    some = told.some(10)
+    assert (some.depth[0], some.depth[-1], len(some.examples)) == (0, 1, 10)
+    assert np.diff(some.depth).max() < 0.16
+    assert some.right[3] is told.right[6]
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_what_a_model_writes_twice_counts_twice(keeps, monkeypatch):
     """As the authors' code counts it; by the argmax of eager maps of what the model wrote.

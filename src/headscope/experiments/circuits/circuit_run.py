@@ -254,7 +254,7 @@ class CircuitRun:
             self.made, repeated=self.made.repeated[:OF_CONTROL], fresh=self.made.fresh[:OF_CONTROL]
         )
         settings = replace(self.settings, composition=False, successors=False, replicates=0)
-        hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
+        hidden = None if self.needles is None else self.needles.some(OF_CONTROL)
         tokens = 2 * OF_CONTROL * len(made.repeated[0])
         counts = {"documents": OF_CONTROL, "examples": 2 * OF_CONTROL, "tokens": tokens}
         shape = self.model.shape

@@ -11,8 +11,9 @@ where more than half of the tokens are what the model holds most likely: where i
 both are the same. The same rows tell QRHead's score, LOCOS and the streaming share.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ from headscope.experiments.circuits.made_inputs import (
 from headscope.experiments.circuits.settings import FEWEST
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
-from headscope.model.instrument import Instrument, Observer
+from headscope.model.instrument import Instrument
 from headscope.model.key_value_cache import cache_of, going_on
 from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
@@ -44,7 +45,9 @@ PLACES = ["Lisbon", "Cairo", "Oslo", "Lima", "Kyoto", "Accra", "Quito", "Riga", 
 SAID = " The secret code of {place} is"
 NOTHING = " N/A"  # Zhang et al.: the query that asks for nothing
 STEPS = 8  # tokens of a needle
+Looking = Callable[[LayerView, torch.Tensor], None]
 ANSWERED = 0.5  # Wu et al.: of the needle's tokens
+EACH = 10  # ours: needles in one haystack, as what is before them is read once
 WINDOWS = ((4, 64), (128, 256))  # first and latest tokens; Xiao et al. 2025: the second
 
 
@@ -75,6 +78,7 @@ class Needles:
     sentence  [run] tokens of the needle's sentence before them; behind them a full stop
     question  [run] tokens of the question
     depth     [run] share of the haystack before the needle
+    haystack  [run] which one, counted from 0
     """
 
     examples: list[Example]
@@ -83,10 +87,13 @@ class Needles:
     sentence: list[int]
     question: list[int]
     depth: Float64
+    haystack: Ints
 
-    def first(self, count: int) -> "Needles":
-        """The first runs only."""
-        return Needles(**{name: part[:count] for name, part in vars(self).items()})
+    def some(self, count: int) -> "Needles":
+        """So many of the runs, from the first depth to the last."""
+        runs = np.linspace(0, len(self.examples) - 1, count).astype(int)
+        lists = {name: [part[run] for run in runs] for name, part in vars(self).items()}
+        return Needles(**lists | {name: np.array(lists[name]) for name in ("depth", "haystack")})
 
     def asked(self, run: int) -> Ints:
         """The input of a run up to the end of its question."""
@@ -104,7 +111,7 @@ def needles(
     room: int = 0,
     wordings: Sequence[Wording] = MADE,
 ) -> Needles:
-    """Needles at even depths of a haystack, from the corpus's documents in turn.
+    """Needles at even depths of haystacks, which are pieces of the corpus's first documents.
 
     room      tokens that are left for an answer of the model's own
     wordings  of the runs in turn
@@ -128,14 +135,16 @@ def needles(
             f"needs {STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
-    made = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
+    every, many = np.arange(runs), math.ceil(runs / EACH)
+    begins = generator(seed, "haystack").integers(len(text) - haystack + 1, size=many)
+    made = Needles([], [], [], [], [], every / max(runs - 1, 1), every % many)
     for run in range(runs):
         draw, wording = generator(seed, "needle", str(run)), wordings[run % len(wordings)]
         code = draw.choice(words, STEPS, replace=False)
         if wording.answer:
             code = np.array(_ids(model, wording.answer), np.int64)
         said, question = _ids(model, wording.said), _ids(model, wording.question)
-        begin = int(draw.integers(len(text) - haystack + 1))
+        begin = int(begins[made.haystack[run]])
         hay = text[begin : begin + haystack]
         cut = round(float(made.depth[run]) * haystack)
         before = [*start, *hay[:cut], *said]
@@ -207,22 +216,76 @@ def retrieved(
     whole        inputs of more tokens are read without whole maps; None: none are
     steps        tokens of a written answer at most; it ends with the line; 0: none is written
     """
-    return _stacked([_Reading(model, made, run, whole).all(unembedding, steps) for run in runs])
+    reader, by_run = _Reader(model, whole), dict[int, State]()
+    for run in sorted(runs, key=lambda run: (made.haystack[run], -made.depth[run])):
+        by_run[run] = _Reading(reader, made, run).all(unembedding, steps)
+    return _stacked([by_run[run] for run in runs])
+
+
+class _Reader:
+    """Reads inputs in turn, and what one begins with as the one before did only once.
+
+    So the deepest needle of a haystack comes first: the next one shares all that is before it. It
+    needs the keys and values of the pass before, of all tokens.
+    """
+
+    def __init__(self, model: Model, whole: int | None) -> None:
+        self.model, self.whole = model, whole
+        self._ids, self._kept = np.zeros(0, np.int64), None  # that were read last
+
+    def read(self, look: Looking, ids: Ints, first: int, right: Ints) -> torch.Tensor:
+        """[token, vocabulary] logits at the last places, one for each of the right tokens.
+
+        look   (layer, its attention [head, row, key] from the first row on)
+        first  before which no row is looked at
+        """
+        kept, more = self.after(ids, first)
+        network, device = self.model.network, self.model.device
+        some = torch.from_numpy(ids[kept:])[None].to(device)
+        rows = torch.arange(first - kept, len(ids) - kept, device=device)[None]
+        last = np.arange(len(ids) - kept - len(right), len(ids) - kept)
+        objective = TokenLoss("last", [last], [right])
+        observers = [lambda view: look(view, view.rows(rows)[0])]
+        with (
+            torch.inference_mode(),
+            evaluating(network),
+            objective.asking(network, [0]),
+            Instrument(network, observers=observers, whole=None if kept else self.whole),
+        ):
+            seen = torch.ones((1, len(ids)), device=device)
+            answer = run_network(network, some, seen, use_cache=True, **more)
+        cache = cache_of(answer)
+        if {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}:
+            self._ids, self._kept = ids, cache  # of which the last can be taken away
+        logits: torch.Tensor = answer.logits.flatten(0, -2)
+        return logits
+
+    def after(self, ids: Ints, first: int) -> tuple[int, dict[str, Any]]:
+        """How many tokens need not be read again, of those before the first row; and the argument
+        of a pass that goes on after them.
+        """
+        size = min(len(self._ids), first)
+        alike = int(np.cumprod(self._ids[:size] == ids[:size]).sum())
+        if self._kept is None or alike < 2:  # the opening token alone
+            return 0, {}
+        self._kept.crop(alike - self._kept.get_seq_length())
+        self._ids = ids[:alike]
+        return alike, going_on(self.model.network, self._kept)
 
 
 class _Reading:
-    """Reads one run: its haystack once, where the keys and values of a pass can be kept."""
+    """Reads one run."""
 
-    def __init__(self, model: Model, made: Needles, run: int, whole: int | None) -> None:
-        self.model, self.whole, device = model, whole, model.device
-        self.example, self.right = made.examples[run], made.right[run]
+    def __init__(self, reader: _Reader, made: Needles, run: int) -> None:
+        self.reader, self.model = reader, reader.model
+        device = self.model.device
+        self.ids, self.right = made.examples[run].input_ids, made.right[run]
         self.asked = made.asked(run)
         self.hay = self.asked[: len(self.asked) - made.question[run]]
         self.at = len(self.asked) - 1 + torch.arange(len(self.right), device=device)[:, None]
         self.places = torch.from_numpy(made.places[run]).to(device)
         ends = int(self.places[0]) - made.sentence[run], int(self.places[-1]) + 2  # a full stop
         self.sentence = slice(*ends)
-        self._kept: Any = None  # keys and values of the haystack, and of what was read last
 
     def all(self, unembedding: torch.Tensor, steps: int) -> State:
         """The numbers of `retrieved`."""
@@ -231,13 +294,9 @@ class _Reading:
         return numbers | (self._of_own_answer(steps) if steps else {})
 
     def _of_right_answer(self, unembedding: torch.Tensor) -> State:
-        speaks, by_run = unembedding[self.right].to(self.model.device), list[State]()
-        batch = self.model.batch([self.example])
-        queries = torch.arange(len(self.hay), len(self.example), device=speaks.device)[None]
-        objective = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
+        speaks, by_layer = unembedding[self.right].to(self.model.device), list[State]()
 
-        def look(view: LayerView) -> None:
-            rows = view.rows(queries)[0]  # [head, question and answer, key]
+        def look(view: LayerView, rows: torch.Tensor) -> None:
             answer = rows[:, -len(speaks) :]  # [head, step, key]
             question = rows[:, : rows.shape[1] + 1 - len(speaks)]  # its last row tells w_1
             parts = {
@@ -247,16 +306,11 @@ class _Reading:
                 "locos": self._locos(view, answer, speaks),
                 "streaming": self._streaming(answer),
             }
-            by_run.append({name: to_float64(part) for name, part in parts.items()})
+            by_layer.append({name: to_float64(part) for name, part in parts.items()})
 
-        answer = watched(
-            self.model, look, *batch.inputs[:2], objective, whole=self.whole, use_cache=True
-        )
-        cache = cache_of(answer)
-        if {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}:
-            self._kept = cache  # of all tokens, of which the last can be taken away
-        best = answer.logits.argmax(-1).cpu().numpy().ravel()
-        return _stacked(by_run) | {"recall": np.mean(best == self.right)}
+        logits = self.reader.read(look, self.ids, len(self.hay), self.right)
+        best = logits.argmax(-1).cpu().numpy()
+        return _stacked(by_layer) | {"recall": np.mean(best == self.right)}
 
     def _locos(
         self, view: LayerView, answer: torch.Tensor, speaks: torch.Tensor
@@ -279,7 +333,7 @@ class _Reading:
     def _of_nothing(self) -> Float64:
         """[layer, head] attention from the query “N/A” in place of the question."""
         nothing = _ids(self.model, NOTHING)
-        every = self._last_rows([*self.hay, *nothing], len(nothing))
+        every = self._last_rows(np.array([*self.hay, *nothing]), len(nothing))
         return np.stack([to_float64(rows[..., self.sentence].sum(-1).mean(-1)) for rows in every])
 
     def _of_own_answer(self, steps: int) -> State:
@@ -293,7 +347,7 @@ class _Reading:
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=0,
-                **self._after(len(self.hay)),
+                **self.reader.after(self.asked, len(self.hay))[1],
             )[0, len(self.asked) :].tolist()
         decode = self.model.tokenizer.decode
         ends = [at for at, one in enumerate(answer) if "\n" in decode([one])]
@@ -308,53 +362,12 @@ class _Reading:
         recall = there.total() / len(self.right)
         return {"step_hits": np.stack(copied), "step_recall": np.array(recall)}
 
-    def _last_rows(self, ids: Sequence[int] | Ints, count: int) -> list[torch.Tensor]:
-        """By layer [head, row, key] attention of the last tokens of an input.
-
-        What is before them is taken from the pass before, if all of its keys were kept.
-        """
-        by_layer, some = list[torch.Tensor](), list(ids)
-        if before := self._after(len(some) - count):
-            some = some[-count:]
-        rows = torch.arange(len(some) - count, len(some), device=self.model.device)[None]
-        inputs = torch.tensor([some], device=self.model.device)
-        seen = torch.ones((1, len(ids)), device=self.model.device)
-        last = TokenLoss("last", [np.array([len(some) - 1])], [np.zeros(1, np.int64)])
-        more = {"whole": None if before else self.whole} | before
-
-        def look(view: LayerView) -> None:
-            by_layer.append(view.rows(rows)[0])
-
-        watched(self.model, look, inputs, seen, last, **more)
+    def _last_rows(self, ids: Ints, count: int) -> list[torch.Tensor]:
+        """By layer [head, row, key] attention of the last tokens of an input."""
+        by_layer = list[torch.Tensor]()
+        look = lambda _, rows: by_layer.append(rows)  # noqa: E731
+        self.reader.read(look, ids, len(ids) - count, np.zeros(1, np.int64))
         return by_layer
-
-    def _after(self, tokens: int) -> dict[str, Any]:
-        """The argument of a pass that goes on after the first tokens; {} where it cannot."""
-        if self._kept is None:
-            return {}
-        self._kept.crop(tokens - self._kept.get_seq_length())
-        return going_on(self.model.network, self._kept)
-
-
-def watched(
-    model: Model,
-    look: Observer,
-    ids: torch.Tensor,
-    seen: torch.Tensor,
-    objective: TokenLoss,
-    *,
-    whole: int | None,
-    **more: Any,
-) -> Any:
-    """One pass of one input with an observer of its layers; logits at predicted positions only."""
-    network = model.network
-    with (
-        torch.inference_mode(),
-        evaluating(network),
-        objective.asking(network, [0]),
-        Instrument(network, observers=[look], whole=whole),
-    ):
-        return run_network(network, ids, seen, **more)
 
 
 def _stacked(parts: Sequence[State]) -> State:
