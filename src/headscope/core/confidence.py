@@ -35,14 +35,15 @@ def tail(parts: Float64, groups: int) -> Float64:
     """[*cell] the share of intervals that may end too low, and too high: TAIL, or less in a look.
 
     parts   [*cell] groups with a part in each number
-    groups  of all documents that were read, which were put into them at random
+    groups  into which documents were put at random; some may be empty
     """
     if not (read := _READ.get()):
         return np.full(np.shape(parts), TAIL)
     from scipy.special import ndtr  # not for who reads arguments only
 
     # Of k documents among those read, each in one of the groups at random: how many groups have one
-    documents = read * (1 - (1 - parts / groups) ** (groups / read))
+    most = max(read, groups)
+    documents = most * (1 - (1 - parts / groups) ** (groups / most))
     return np.asarray(ndtr(-boundary(np.maximum(documents, 1))))
 
 
