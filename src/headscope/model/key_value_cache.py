@@ -24,6 +24,18 @@ def cache_of(output: Any) -> Any:
     return getattr(output, BEFORE, None) if kept is None else kept
 
 
+def whole_cache(output: Any) -> Any:
+    """What a pass has kept, if that is all keys of all layers, so that it can be cut; else None."""
+    cache = cache_of(output)
+    kinds = {type(layer).__name__ for layer in getattr(cache, "layers", ())}
+    return cache if kinds == {"DynamicLayer"} else None
+
+
+def cut(cache: DynamicCache, tokens: int) -> None:
+    """Leave the first tokens only."""
+    cache.crop(tokens - cache.get_seq_length())
+
+
 def going_on(network: PreTrainedModel, cache: Any) -> dict[str, Any]:
     """The argument of a pass that goes on from there."""
     return {SINCE if SINCE in signature(network.forward).parameters else BEFORE: cache}

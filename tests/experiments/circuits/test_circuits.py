@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from scipy.linalg import subspace_angles
 
 import headscope as hs
@@ -160,6 +161,21 @@ def test_a_random_model_has_no_label_and_no_kind_of_head_holds_of_it(random):
         assert every["previous_token"].fails  # attention is nearly even: far from a quarter
         assert {"retrieval", "writes_answer"} <= {kind for kind, one in every.items() if one.needs}
         assert "Does not hold of any head: " in run_findings(run.tree)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_half_that_two_inputs_share_is_read_once(kind, monkeypatch):
+    """The numbers are those of reading both wholly."""
+    network, read = made.small(kind, sharp=2.0), list[int]()
+    count = lambda _, __, more: read.append(more["input_ids"][0].numel())  # noqa: E731
+    network.register_forward_pre_hook(count, with_kwargs=True)
+    once = hs.circuits(made.language_model(network), **PLAIN)["circuits"]
+    shared = read.copy()
+    monkeypatch.setattr(circuit_run, "whole_cache", lambda _: None)
+    twice = hs.circuits(made.language_model(network), **PLAIN)["circuits"]
+    assert sum(read) == 2 * sum(shared) + 1 + made.LENGTH  # “once” lacks one first half
+    assert np.ptp(once["null"][..., 1:]) > 1e-3  # heads differ
+    xr.testing.assert_allclose(once, twice, atol=1e-5)
 
 
 def test_networks_of_the_control_are_held_one_at_a_time(monkeypatch):

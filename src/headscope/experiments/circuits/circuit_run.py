@@ -1,6 +1,6 @@
 """Computes what each head of a decoder does on made inputs; `circuits` reads the request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,14 +42,12 @@ from headscope.experiments.circuits.switched_off import (
     refuse_many,
 )
 from headscope.experiments.circuits.weight_maps import WeightMaps
-from headscope.model.batch import to_float64
+from headscope.model.batch import Batch, to_float64
 from headscope.model.instrument import Instrument
-from headscope.model.language_model import (
-    LanguageModel,
-    TokenLoss,
-)
+from headscope.model.key_value_cache import cut, going_on, whole_cache
+from headscope.model.language_model import LanguageModel, TokenLoss, last_logits
 from headscope.model.linears import linears
-from headscope.model.model import Model, evaluating, forward
+from headscope.model.model import Model, evaluating, run_network
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
@@ -202,30 +200,51 @@ class CircuitRun:
 
     def _part(self, weights: WeightMaps, places: list[int]) -> State:
         """[sequence of the part, …] by name."""
-        kinds = {"repeated": self.made.repeated, "fresh": self.made.fresh}
-        numbers: State = {}
-        for kind, examples in kinds.items():
-            rows = [examples[at] for at in places]
-            some = in_parts(rows, len, tokens=self.settings.batch_tokens)
-            answers = joined([self._batch(weights, batch, kind=kind) for batch in some])
-            numbers |= {f"{kind}_{name}": values for name, values in answers.items()}
-        return numbers
+        some = in_parts(
+            places, lambda _: len(self.made.repeated[0]), tokens=self.settings.batch_tokens
+        )
+        return joined([self._batch(weights, batch) for batch in some])
 
-    def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
-        repeated = kind == "repeated"
-        batch, network = self.model.batch(examples), self.model.network
-        scores = PatternScores(self.made, weights.unembedding if repeated else None)
-        next_token = second_half(self.made, examples, most=None if repeated else 1)
-        rows = range(len(examples))
+    def _batch(self, weights: WeightMaps, places: Sequence[int]) -> State:
+        repeated, fresh = (
+            [kind[at] for at in places] for kind in (self.made.repeated, self.made.fresh)
+        )
+        batch, network = self.model.batch(repeated), self.model.network
+        scores = PatternScores(self.made, weights.unembedding)
+        next_token, rows = second_half(self.made, repeated), range(len(places))
+        look = lambda view: scores.look(view, batch)  # noqa: E731
         with (
             torch.inference_mode(),
             evaluating(network),
             next_token.asking(network, rows),
-            Instrument(network, observers=[lambda view: scores.look(view, batch)]),
+            Instrument(network, observers=[look]),
         ):
-            logits = forward(network, *batch.inputs, keep=False).logits
-            right = to_float64(next_token.answers(logits, rows))
-        return {"patterns": scores.whole, "right": right}
+            answer = run_network(network, *batch.inputs)
+            right = to_float64(next_token.answers(answer.logits, rows))
+        self._read_new(scores, self.model.batch(fresh), whole_cache(answer))
+        patterns, null = scores.whole, np.stack(scores.null, 1)
+        return {"patterns": patterns, "null": null, "right": right}
+
+    def _read_new(self, scores: PatternScores, batch: Batch, kept: Any) -> None:
+        """Read the inputs whose second half is new.
+
+        kept  keys and values of those whose second half repeats the first, which they share; None:
+              they are read wholly
+        """
+        network, more, first = self.model.network, dict[str, Any](), 0
+        ids, mask, segments = batch.inputs
+        if kept is not None:
+            first = self.made.opening + self.made.length
+            cut(kept, first)
+            more = going_on(network, kept)
+        look = lambda view: scores.look_at_new(view, batch, first=first)  # noqa: E731
+        with (
+            torch.inference_mode(),
+            evaluating(network),
+            last_logits(network),
+            Instrument(network, observers=[look]),
+        ):
+            run_network(network, ids[:, first:], mask, segments[:, first:], **more)
 
     def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
         maps = list(weights.layers())
@@ -325,8 +344,8 @@ def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
     return repeats(model, sequences=many, **drawn, held_out=True)
 
 
-def second_half(made: Repeats, examples: list[Example], *, most: int | None = None) -> TokenLoss:
-    """Asks for the next token of the second half where it can be known, at the first places."""
-    at = [made.opening + made.length + made.known(example)[:most] for example in examples]
+def second_half(made: Repeats, examples: list[Example]) -> TokenLoss:
+    """Asks for the next token of the second half where it can be known."""
+    at = [made.opening + made.length + made.known(example) for example in examples]
     right = [example.input_ids[places + 1] for example, places in zip(examples, at, strict=True)]
     return TokenLoss("next token", at, right)

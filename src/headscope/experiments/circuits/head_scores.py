@@ -195,16 +195,19 @@ def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: WordPai
 
 
 class PatternScores:
-    """Scores of attention patterns in one batch of repeated inputs, or of inputs without repeats.
+    """Scores of attention patterns in one batch of repeated inputs, and of those without repeats.
 
     found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is compared
                 with, and where `unembedding` is given two ratios of sums, see `_copying`
+    null        [layer] of [example, head, quantity]: duplicate token and induction, where the
+                second half is new
     unembedding  [token, model] see `WeightMaps`; None: copying is left out
     """
 
     def __init__(self, made: Repeats, unembedding: torch.Tensor | None = None) -> None:
         self.made, self.unembedding = made, unembedding
         self.found: list[Float64] = []
+        self.null: list[Float64] = []
 
     def look(self, view: LayerView, batch: Batch) -> None:
         """Add a layer."""
@@ -212,6 +215,11 @@ class PatternScores:
         if self.unembedding is not None:
             places += self._copying(view, batch)
         self.found.append(to_float64(torch.stack(places, -1)))  # [example, head, quantity]
+
+    def look_at_new(self, view: LayerView, batch: Batch, *, first: int) -> None:
+        """Add a layer of the inputs whose second half is new; its queries begin with this token."""
+        same, after = self._again(view, batch, first)
+        self.null.append(to_float64(torch.stack([same.mean(-1), after.mean(-1)], -1)))
 
     @property
     def whole(self) -> Float64:
@@ -226,9 +234,7 @@ class PatternScores:
         first, n = self.made.opening, self.made.length
         end = first + 2 * n  # behind it there may be padding
         previous = view.neighbour(-1)[..., first : end - 1]  # [example, head, query]
-        queries, keys = torch.arange(end - n, end, device=previous.device), self._before(batch)
-        same = _to(view, queries, first + keys)  # [example, head, query of second half]
-        after = _to(view, queries, first + keys + 1)
+        same, after = self._again(view, batch)
         # What is left without first, own and previous token goes to one earlier token at random.
         queries = torch.arange(first + 2, end, device=previous.device)
         rest = 1 - view.rest[..., first + 2 : end] if view.sinks else 1.0
@@ -237,6 +243,13 @@ class PatternScores:
             rest = rest - _to(view, queries, torch.zeros_like(queries).expand(len(rest), -1))
         other = rest.clamp_min(0) / (queries - 1 - first)  # [example, head, query]
         return [previous.mean(-1), same.mean(-1), after.mean(-1), other.mean(-1)]
+
+    def _again(self, view: LayerView, batch: Batch, first: int = 0) -> list[torch.Tensor]:
+        """[example, head, query of second half] attention to the same token, and to the next."""
+        keys, n = self.made.opening + self._before(batch), self.made.length
+        start = self.made.opening + n - first
+        queries = torch.arange(start, start + n, device=keys.device)
+        return [_to(view, queries, keys), _to(view, queries, keys + 1)]
 
     def _copying(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
         """How much sources raise their own logit among the input's tokens, and all logits;

@@ -152,7 +152,7 @@ def circuits_result(
 ) -> xr.Dataset:
     """The group `circuits`.
 
-    patterns  by name, [sequence, …]: repeated_patterns, fresh_patterns, and repeated_right
+    patterns  by name, [sequence, …]: patterns, null and right
     weights   by name, what the weights say
     width     numbers of the residual stream
     """
@@ -206,9 +206,9 @@ def _of_patterns(
     length: int,
 ) -> dict[str, Any]:
     """Scores of attention; `count` [replicate + 1] sequences of `length` queries each."""
-    repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
+    repeated, new = draws(patterns["patterns"]), draws(patterns["null"])
     score = repeated[..., : len(PATTERNS)]
-    null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
+    null = np.concatenate([repeated[..., 3:4], new], -1)
     sizes = count[:, None, None]  # no surer than one question of each sequence
     gain = estimate(score - null, bounds=DIFFERENCE, sizes=sizes[..., None])
     own, raised, first, drawn = (repeated[..., at] for at in range(-4, 0))
@@ -219,7 +219,7 @@ def _of_patterns(
         "copying": estimate(ratio(own, raised), bounds=SHARE, sizes=sizes),
         "copied": estimate_share(ratio(first, drawn), sizes),
         "copied_attention": estimate(first / length, bounds=SHARE, sizes=sizes),
-        "told_again": estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count),
+        "told_again": estimate(draws(patterns["right"]), bounds=SHARE, sizes=count),
     }
 
 

@@ -33,7 +33,7 @@ from headscope.experiments.circuits.settings import FEWEST
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument
-from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.key_value_cache import cut, going_on, whole_cache
 from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
@@ -231,7 +231,7 @@ class _Reader:
 
     def __init__(self, model: Model, whole: int | None) -> None:
         self.model, self.whole = model, whole
-        self._ids, self._kept = np.zeros(0, np.int64), None  # that were read last
+        self._ids, self._kept = np.zeros(0, np.int64), None  # what was read last, and its keys
 
     def read(self, look: Looking, ids: Ints, first: int, right: Ints) -> torch.Tensor:
         """[token, vocabulary] logits at the last places, one for each of the right tokens.
@@ -254,9 +254,8 @@ class _Reader:
         ):
             seen = torch.ones((1, len(ids)), device=device)
             answer = run_network(network, some, seen, use_cache=True, **more)
-        cache = cache_of(answer)
-        if {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}:
-            self._ids, self._kept = ids, cache  # of which the last can be taken away
+        if (cache := whole_cache(answer)) is not None:
+            self._ids, self._kept = ids, cache
         logits: torch.Tensor = answer.logits.flatten(0, -2)
         return logits
 
@@ -268,7 +267,7 @@ class _Reader:
         alike = int(np.cumprod(self._ids[:size] == ids[:size]).sum())
         if self._kept is None or alike < 2:  # the opening token alone
             return 0, {}
-        self._kept.crop(alike - self._kept.get_seq_length())
+        cut(self._kept, alike)
         self._ids = ids[:alike]
         return alike, going_on(self.model.network, self._kept)
 
