@@ -174,7 +174,7 @@ def test_the_first_half_that_two_inputs_share_is_read_once(kind, monkeypatch):
     monkeypatch.setattr(circuit_run, "whole_cache", lambda _: None)
     twice = hs.circuits(made.language_model(network), **PLAIN)["circuits"]
     assert sum(read) == 2 * sum(shared) + 1 + made.LENGTH  # “once” lacks one first half
-    assert np.ptp(once["null"][..., 1:]) > 1e-3  # heads differ
+    assert np.ptp(once["null"].values[..., 1:]) > 1e-3  # heads differ
     xr.testing.assert_allclose(once, twice, atol=1e-5)
 
 
