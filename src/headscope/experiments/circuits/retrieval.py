@@ -92,8 +92,10 @@ class Needles:
     def some(self, count: int) -> "Needles":
         """So many of the runs, from the first depth to the last."""
         runs = np.linspace(0, len(self.examples) - 1, count).astype(int)
-        lists = {name: [part[run] for run in runs] for name, part in vars(self).items()}
-        return Needles(**lists | {name: np.array(lists[name]) for name in ("depth", "haystack")})
+        lists = self.examples, self.right, self.places, self.sentence, self.question
+        some: list[Any] = [[part[run] for run in runs] for part in lists]
+        some += [self.depth[runs], self.haystack[runs]]
+        return Needles(*some)
 
     def asked(self, run: int) -> Ints:
         """The input of a run up to the end of its question."""
