@@ -50,9 +50,10 @@ from headscope.experiments.circuits.discovery.edge_attribution import edge_attri
 from headscope.experiments.circuits.discovery.node_attribution import node_attribution
 from headscope.experiments.circuits.discovery.paired_passes import paired_passes
 from headscope.experiments.circuits.made_inputs import example_of
+from headscope.experiments.circuits.needles import STEPS, Needles
 from headscope.experiments.circuits.patching import patched_differences
 from headscope.experiments.circuits.prompts import Prompt, PromptSet
-from headscope.experiments.circuits.retrieval import STEPS, Needles, retrieved
+from headscope.experiments.circuits.retrieval import retrieved
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.run.compute import threads_of
@@ -341,7 +342,13 @@ def retrieval(given: argparse.Namespace) -> None:
     right, places = ids[100 : 100 + STEPS], 100 + np.arange(STEPS)
     ids[1 - STEPS :] = right[:-1]
     made = Needles(
-        [example_of(ids, "0", "haystack")], [right], [places], [SAID], [SAID], np.zeros(1)
+        [example_of(ids, "0", "haystack")],
+        [right],
+        [places],
+        [SAID],
+        [SAID],
+        np.zeros(1),
+        np.zeros(1, np.int64),
     )
     model, plain = Model(network, tokenizer(), "random", "", ""), twin(network, "sdpa")
     vars(model)["vocabulary"] = VOCABULARY

@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.claims.head_labels import all_claims, head_labels, telling_heads
 from headscope.claims.relation_names import arrow, frequent_relations
-from headscope.core.intervals import stretch
+from headscope.core.confidence import stretch
 from recorded import ALONE, BOTH, LANGUAGE, by_norm, claims, hostile, recorded
 
 D, H = "dependent_to_head", "head_to_dependent"

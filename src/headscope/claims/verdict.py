@@ -17,8 +17,8 @@ from enum import StrEnum
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.confidence import CONFIDENCE
-from headscope.core.intervals import Estimate, stretch
+from headscope.core.confidence import CONFIDENCE, stretch
+from headscope.core.intervals import Estimate
 
 SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also beyond_chance against chance
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from statistics import NormalDist
 
 import numpy as np
 
@@ -58,6 +59,12 @@ def holding_at_every_look(documents: int) -> Iterator[None]:
         yield
     finally:
         _READ.reset(token)
+
+
+def stretch(tests: int) -> float:
+    """By how much a normal interval is longer for the largest of several numbers (Bonferroni)."""
+    at = NormalDist().inv_cdf
+    return at(TAIL / tests) / at(TAIL)
 
 
 def boundary(documents: Float64 | float, *, tuned: float = TUNED) -> Float64:

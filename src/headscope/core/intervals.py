@@ -25,13 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from statistics import NormalDist
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from headscope.core.accumulators import Float64, correlation, generator, ratio
-from headscope.core.confidence import TAIL, tail
+from headscope.core.confidence import stretch, tail
 
 FEWEST = 5  # documents, or heads: of fewer there is no interval
 LEAST_RANKS = 4  # units: of fewer, ranks say nothing
@@ -114,8 +113,7 @@ def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = A
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, sizes, twice=True)
-    groups = _parts(moves, sizes)
-    beyond = tail(groups, len(moves))
+    beyond = tail(groups := _parts(moves, sizes), len(moves))
     ends = _on_scale(draws[0], _halves(moves, error, freedom, beyond), bounds)
     if sizes is not None and np.isfinite(bounds).all():
         worth, still = np.minimum(groups, _effective(sizes)[0]), (moves != 0).sum(0) < FEWEST
@@ -131,8 +129,8 @@ def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estima
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    groups = (moves != 0).sum(0)
-    half = _student(*standard_error(moves, sizes), tail(groups, len(moves)))
+    beyond = tail(groups := (moves != 0).sum(0), len(moves))
+    half = _student(*standard_error(moves, sizes), beyond)
     return _where(draws, groups, *_on_scale(draws[0], (half, half), CORRELATION))
 
 
@@ -151,8 +149,7 @@ def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -
         return without_interval(draws[0], draws)
     moves, share, most = moves_of(draws), draws[0], np.broadcast_to(questions[0], draws[0].shape)
     error, freedom = standard_error(moves, questions, twice=twice)
-    groups = _asking(draws, questions)
-    beyond = tail(groups, len(moves))
+    beyond = tail(groups := _asking(draws, questions), len(moves))
     halves = _halves(moves, error, freedom, beyond)
     least = np.zeros(1) if twice else np.minimum(_effective(questions)[0], most)
     low, high = (
@@ -185,8 +182,7 @@ def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = Fal
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, questions, twice=twice)
-    groups = _asking(draws, questions)
-    beyond = tail(groups, len(moves))
+    beyond = tail(groups := _asking(draws, questions), len(moves))
     students = (
         np.clip(end, *DIFFERENCE)
         for end in _on_scale(draws[0], _halves(moves, error, freedom, beyond), ANY)
@@ -250,12 +246,6 @@ def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
     moves = moves_of(draws).reshape(len(draws) - 1, draws[0].size)  # [replicate, cell]
     normal = generator(seed, "drawn anew").standard_normal((count, len(moves)))
     return np.asarray(draws[0] + (normal @ moves).reshape(count, *draws.shape[1:]))
-
-
-def stretch(tests: int) -> float:
-    """By how much a normal interval is longer for the largest of several numbers (Bonferroni)."""
-    at = NormalDist().inv_cdf
-    return at(TAIL / tests) / at(TAIL)
 
 
 def surely_above(gain: Estimate, tests: int) -> Float64:
@@ -370,17 +360,16 @@ def _of_coins(
     least, most = bounds
     share = (value - least) / (most - least)
     low, high = (_jeffreys(share, groups, end) for end in (beyond, 1 - beyond))
-    ends = np.minimum(low, share), np.maximum(high, share)  # it passes by a share near 0 or 1
-    low, high = (least + (most - least) * end for end in ends)
-    return low, high
+    low, high = np.minimum(low, share), np.maximum(high, share)  # it passes by one near 0 or 1
+    return least + (most - least) * low, least + (most - least) * high
 
 
 def _worth(share: Float64, half: Float64, questions: Float64, beyond: Float64) -> Float64:
     """The number of questions whose interval has this half width, at most `questions`."""
     from scipy.special import stdtrit
 
-    students = stdtrit(np.maximum(questions - 1, 1), beyond)
-    worth = ratio(share * (1 - share) * students**2, half**2)
+    student = stdtrit(np.maximum(questions - 1, 1), beyond)
+    worth = ratio(share * (1 - share) * student**2, half**2)
     return np.where(np.isfinite(worth), np.minimum(worth, questions), questions)
 
 
@@ -395,10 +384,8 @@ def _jeffreys(share: Float64, questions: Float64, quantile: Float64) -> Float64:
 
 def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
     """[*cell] number of groups that take part in the value; without sizes, that change it."""
-    parts = (moves != 0).sum(0)
-    if sizes is not None:
-        parts = np.maximum(parts, (sizes[1:] != sizes[0]).sum(0))
-    return np.asarray(parts)
+    parts: Float64 = (moves != 0).sum(0)
+    return parts if sizes is None else np.maximum(parts, (sizes[1:] != sizes[0]).sum(0))
 
 
 def _asking(draws: Float64, questions: Float64) -> Float64:

@@ -16,8 +16,8 @@ from headscope.errors import InputError
 from headscope.experiments.circuits.circuits import circuits
 from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import plain_tokens
+from headscope.experiments.circuits.needles import Needles, Wording, needles
 from headscope.experiments.circuits.prompts import Prompt
-from headscope.experiments.circuits.retrieval import Needles, Wording, needles
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model

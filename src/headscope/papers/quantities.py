@@ -20,9 +20,9 @@ from headscope.claims.control import controls
 from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
-from headscope.core.confidence import TAIL
+from headscope.core.confidence import TAIL, stretch
 from headscope.core.head_names import HeadNames, names_of
-from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
+from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate
 from headscope.core.results import DRAWS, SIZES, at, counted, documents, largest_first, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed

@@ -23,7 +23,7 @@ from headscope.claims.verdict import Outcome, Verdict
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import circuit_run, head_scores, made_inputs
 from headscope.experiments.circuits.head_scores import PatternScores
-from headscope.experiments.circuits.retrieval import needles
+from headscope.experiments.circuits.needles import needles
 from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
 from headscope.model.language_model import LanguageModel

@@ -12,7 +12,8 @@ import torch
 import headscope as hs
 from experiments.circuits import made
 from experiments.circuits.decoders import decoder
-from headscope.experiments.circuits.retrieval import Wording, needles, retrieved
+from headscope.experiments.circuits.needles import Wording, needles
+from headscope.experiments.circuits.retrieval import retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
 
 WORDS = " ".join(f"w{2 + 7 * at % 40}" for at in range(200))

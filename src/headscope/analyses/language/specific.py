@@ -18,12 +18,12 @@ import xarray as xr
 from headscope.claims.claim import LEAST_EFFECT, Claim, effects
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools, Float64, Ints
+from headscope.core.confidence import stretch
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
     Estimate,
     estimate_difference,
-    stretch,
 )
 from headscope.core.intervals import estimate as estimate_mean
 from headscope.core.results import Variable, at, estimate

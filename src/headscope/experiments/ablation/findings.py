@@ -12,9 +12,10 @@ import xarray as xr
 
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import SIGNIFICANT
+from headscope.core.confidence import stretch
 from headscope.core.display import printable
 from headscope.core.head_names import renamed
-from headscope.core.intervals import Estimate, stretch
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate
 from headscope.core.wording import capital, distinct_digits, fixed, heaviest_first, with_ends
 from headscope.experiments.ablation import terms

@@ -25,6 +25,7 @@ from headscope.experiments.circuits.made_inputs import (
     ordinals,
     repeats,
 )
+from headscope.experiments.circuits.needles import Needles, needles
 from headscope.experiments.circuits.own_relations import Words
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
@@ -32,7 +33,7 @@ from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.relations import refuse_few, related_words
 from headscope.experiments.circuits.result import circuits_result
-from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
+from headscope.experiments.circuits.retrieval import retrieved
 from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,

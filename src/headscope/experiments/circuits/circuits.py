@@ -21,7 +21,7 @@ from headscope.tasks.task_request import Loading, language_model
 
 if TYPE_CHECKING:
     from headscope.corpus import CorpusLike
-    from headscope.experiments.circuits.retrieval import Needles
+    from headscope.experiments.circuits.needles import Needles
     from headscope.model.language_model import LanguageModel
     from headscope.model.model import Model
     from headscope.run.store import Run

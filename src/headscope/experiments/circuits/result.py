@@ -25,7 +25,8 @@ from headscope.core.intervals import (
 )
 from headscope.core.results import Variable, labelled, tabled
 from headscope.experiments.circuits.made_inputs import Repeats, WordPairs
-from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
+from headscope.experiments.circuits.needles import Needles
+from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS
 from headscope.experiments.circuits.settings import FEWEST
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")

@@ -4,7 +4,8 @@ import numpy as np
 
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
-from headscope.core.intervals import Estimate, stretch
+from headscope.core.confidence import stretch
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, counted, documents, largest_first, shape, token_names
 from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table

@@ -13,7 +13,8 @@ import xarray as xr
 from headscope.claims.plan import NOTHING
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome
-from headscope.core.intervals import Estimate, stretch
+from headscope.core.confidence import stretch
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate
 from headscope.core.wording import percent
 from headscope.experiments.trial.terms import DISTANCE
