@@ -41,9 +41,9 @@ class Products:
 
     def loss(self, chosen: Sequence[int], weights: Float64) -> Float64:
         """Σ (A − P)² of each group."""
-        at = list(chosen)
+        at = np.array(chosen, np.int64)
         cross = self.attention[..., at] @ weights
-        inner = self.rules[..., at, :][..., at]  # [group, chosen, chosen]
+        inner = self.rules[..., at[:, None], at]  # [group, chosen, chosen]
         return np.asarray(self.all - 2 * cross + (inner @ weights) @ weights)
 
 
@@ -102,6 +102,6 @@ def _solve(products: Products, chosen: list[int]) -> tuple[list[int], Float64]:
 
 def _helps(before: Float64, after: Float64) -> bool:
     gains = np.atleast_1d(before - after)  # [group]
-    count = len(gains)
-    error = gains.std(ddof=1) * np.sqrt(count) if count > 1 else 0.0
-    return bool(gains.sum() > error)
+    total, count = gains.sum(), len(gains)
+    squares = ((gains - total / count) ** 2).sum()
+    return bool(total > np.sqrt(squares / max(count - 1, 1)) * np.sqrt(count))
