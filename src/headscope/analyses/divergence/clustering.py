@@ -61,18 +61,21 @@ def silhouettes(distances: Float64, labels: Ints) -> Float64:
 
     (b − a) / max(a, b), where a is the mean distance to the others of its cluster and b that to
     the nearest other cluster (Rousseeuw 1987). NaN throughout for fewer than two clusters.
+
+    labels  [unit] clusters from 0, none of them empty
     """
-    member = _is_member(labels)  # [cluster, unit]
-    if len(member) < 2:
+    sizes = np.bincount(labels)
+    if len(sizes) < 2:
         return np.full(len(labels), np.nan)
-    sizes = member.sum(1)
-    sums = member.astype(np.float64) @ distances  # [cluster, unit]
-    others = sizes @ member - 1  # [unit] the others of its cluster
-    own = np.where(member, sums, 0).sum(0) / np.maximum(others, 1)
-    next_one = np.where(member, np.inf, sums / sizes[:, None]).min(0)
+    units, member = np.arange(len(labels)), labels == np.arange(len(sizes))[:, None]
+    means = member.astype(np.float64) @ distances  # [cluster, unit]
+    own = means[labels, units] / np.maximum(sizes[labels] - 1, 1)
+    means /= sizes[:, None]
+    means[labels, units] = np.inf
+    next_one = means.min(0)
     larger = np.maximum(own, next_one)
     apart = np.where(larger > 0, next_one - own, 0) / np.where(larger > 0, larger, 1)
-    return np.asarray(np.where(others > 0, apart, 0.0), np.float64)
+    return np.asarray(np.where(sizes[labels] > 1, apart, 0.0), np.float64)
 
 
 def curve(distances: Float64, labels: Ints) -> Float64:
