@@ -100,3 +100,11 @@ def test_distances_of_any_layout_are_read_by_the_same_compiled_loop():
     for other in (distances, np.asfortranarray(distances), distances.astype(">f8")):
         assert k_medoids(other, [3])[0].medoids.tolist() == plain.medoids.tolist()
     assert len(_exchange.signatures) == kinds
+
+
+@pytest.mark.parametrize(("seed", "count"), [(19, 2), (287, 4)])
+def test_a_search_starts_from_one_medoid_more_without_the_least_missed(seed, count):
+    """From the other starts, or without another medoid, the cheapest choice is not reached here."""
+    distances = cloud(11, seed=seed)
+    best = k_medoids(distances, range(1, 6))[count - 1]
+    assert best.cost == pytest.approx(reference.cheapest(distances, count), rel=1e-12)
