@@ -93,11 +93,13 @@ def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -
 
 def _solve(products: Products, chosen: list[int]) -> tuple[list[int], Float64]:
     """The weights of these rules; rules of hardly any weight are dropped."""
-    inner = products.rules[chosen][:, chosen]
-    lower = np.linalg.cholesky(inner + RIDGE * np.trace(inner) * np.eye(len(chosen)))
-    weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[chosen]))
+    at = np.array(chosen)
+    inner = products.rules[at[:, None], at]
+    inner.flat[:: len(at) + 1] += RIDGE * inner.trace()
+    lower = np.linalg.cholesky(inner)
+    weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[at]))
     kept = weights > LEAST
-    return [one for one, there in zip(chosen, kept, strict=True) if there], weights[kept]
+    return at[kept].tolist(), weights[kept]
 
 
 def _helps(before: Float64, after: Float64) -> bool:
