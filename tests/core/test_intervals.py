@@ -12,6 +12,7 @@ from headscope.core.intervals import (
     ANY,
     CORRELATION,
     FEWEST,
+    LEFT_OUT,
     POSITIVE,
     SHARE,
     Estimate,
@@ -213,7 +214,7 @@ def test_a_share_that_is_all_or_nothing_has_a_width(right: int) -> None:
 
 
 def test_spearmans_correlation_over_heads_leaves_out_heads() -> None:
-    one, other = np.random.default_rng(3).normal(size=(2, 20))
+    one, other = np.random.default_rng(3).normal(size=(2, 2 * LEFT_OUT + 9)).round(1)
     other[4] = np.nan
     there = np.flatnonzero(np.isfinite(other))
     found = spearman_over_units(one, other)

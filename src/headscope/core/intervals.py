@@ -35,6 +35,7 @@ from headscope.core.confidence import stretch, tail
 FEWEST = 5  # documents, or heads: of fewer there is no interval
 LEAST_RANKS = 4  # units: of fewer, ranks say nothing
 FEWEST_RANKED = 10  # units: of fewer, a correlation of ranks has no interval that means anything
+LEFT_OUT = 64  # ours: units left out one by one, at a time: each needs ranks of all others
 LONGER, SHORTER = 0.5, 0.2  # by so much at most, on the side of the skew and on the other
 UNEQUAL = 0.15  # how much of the squared variation of documents' sizes is added to the error's
 ROUNDING = 3e-7  # of the value, as float32 leaves it: a smaller move is none
@@ -230,10 +231,12 @@ def spearman_over_units(one: Float64, other: Float64) -> Float64:
     if len(there) < LEAST_RANKS:
         return np.full(len(one) + 1, np.nan)
     pairs = np.stack([one[there], other[there]])  # [2, unit]
-    some = [pairs, *(np.delete(pairs, at, 1) for at in range(len(there)))]
-    rho = np.array([correlation(*rankdata(each, axis=-1)) for each in some])
-    draws = np.full(len(one) + 1, rho[0])
-    draws[1 + there] = rho[1:] if len(there) >= FEWEST_RANKED else np.nan
+    units = np.arange(len(there))
+    parts = np.array_split(units[:, None], len(units) // LEFT_OUT + 1)  # [unit left out, 1]
+    without = (np.take(pairs, units[:-1] + (units[:-1] >= left), 1) for left in parts)
+    rho = np.hstack([correlation(*rankdata(some, axis=-1)) for some in without])
+    draws = np.full(len(one) + 1, correlation(*rankdata(pairs, axis=-1)))
+    draws[1 + there] = rho if len(there) >= FEWEST_RANKED else np.nan
     return draws
 
 

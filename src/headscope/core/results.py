@@ -297,6 +297,7 @@ def with_token_names(
     An id of -1 is no token; where `…_token_count` has several tokens in one place, their number
     stands there. Analyses know no vocabulary, so the names are added afterwards.
     """
+    made: dict[str, tuple[Any, ...]] = {}
     for coordinate in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
         ids, stem = dataset[coordinate], coordinate.removesuffix("_id")
         flat = ids.values.ravel()  # [place]
@@ -306,6 +307,5 @@ def with_token_names(
         if f"{stem}_count" in dataset.coords:
             counts = dataset[f"{stem}_count"].values.ravel()  # [place]
             text[counts > 1] = [f"… {count} tokens …" for count in counts[counts > 1].tolist()]
-        shaped = text.astype(str).reshape(ids.shape)  # as `ids`
-        dataset = dataset.assign_coords({stem: (ids.dims, shaped)})
-    return dataset
+        made[stem] = ids.dims, text.astype(str).reshape(ids.shape)  # as `ids`
+    return dataset.assign_coords(made)

@@ -193,8 +193,9 @@ def control_results(
                 some = [e for e in examples if e.reading == job.reads.get(one, e.reading)]
                 read.append(read_sample(one, model, job, few_of(some), made=made[one]))
             for analysis in read:
-                result = with_token_names(analysis.result(), model.tokens)
-                yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
+                result = analysis.result() if whole else _numbers(analysis.result())
+                named = with_token_names(result, model.tokens)
+                yield f"{CONTROL}/{name}/{analysis.name}", named
         del model, read  # before the next network is made
 
 

@@ -11,7 +11,7 @@ def in_random_order(entries: torch.Tensor, random: torch.Generator) -> torch.Ten
     """[entry] all entries in random order; a large tensor is filled from SOME of its entries."""
     count = len(entries)
     if count <= MOST_DEALT:
-        return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
+        return entries.index_select(0, torch.randperm(count, generator=random, dtype=torch.int32))
     some = entries[torch.randint(count, (SOME,), generator=random)]
     made = torch.empty_like(entries)
     for part in torch.split(made, MOST_DEALT):
@@ -30,7 +30,7 @@ def in_other_directions(
     rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
     made = torch.empty(matrix.shape, dtype=matrix.dtype)
     for rows, out in zip(*(torch.split(one, ROWS, -2) for one in (matrix, made)), strict=True):
-        mixed = rows[..., order]
+        mixed = rows.index_select(-1, order)
         # […, row, block, column]
         blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)
         out[..., :whole] = (blocks @ turn).flatten(-2)

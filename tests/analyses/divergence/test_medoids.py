@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from analyses.divergence.made_heads import blobs, cloud
-from headscope.analyses.divergence.clustering import agreement, k_medoids
+from headscope.analyses.divergence.clustering import agreement
+from headscope.analyses.divergence.medoids import _exchange, k_medoids
 from reference import clusters as reference
 
 
@@ -89,3 +90,21 @@ def test_rounding_does_not_decide_between_equals(seed):
 def test_one_medoid_is_the_most_central_head():
     distances = np.abs(np.subtract.outer(np.arange(7.0), np.arange(7.0)))
     assert k_medoids(distances, [1])[0].medoids.tolist() == [3]
+
+
+def test_distances_of_any_layout_are_read_by_the_same_compiled_loop():
+    """Another layout would be compiled for a second, in each process."""
+    distances = cloud(9)
+    plain, kinds = k_medoids(distances, [3])[0], len(_exchange.signatures)
+    distances.flags.writeable = False
+    for other in (distances, np.asfortranarray(distances), distances.astype(">f8")):
+        assert k_medoids(other, [3])[0].medoids.tolist() == plain.medoids.tolist()
+    assert len(_exchange.signatures) == kinds
+
+
+@pytest.mark.parametrize(("seed", "count"), [(19, 2), (287, 4)])
+def test_a_search_starts_from_one_medoid_more_without_the_least_missed(seed, count):
+    """From the other starts, or without another medoid, the cheapest choice is not reached here."""
+    distances = cloud(11, seed=seed)
+    best = k_medoids(distances, range(1, 6))[count - 1]
+    assert best.cost == pytest.approx(reference.cheapest(distances, count), rel=1e-12)

@@ -196,6 +196,33 @@ def test_what_other_documents_do_not_gain_by_is_not_taken() -> None:
     assert choose(own, agreeing, rest=0, allowed=np.ones(2, bool)).rules == (0, 1)
 
 
+def _fitted(attention, others):
+    """The rules chosen of rules that have no key in common; others [group, rule]."""
+    rules = np.eye(len(attention))
+    groups = np.ones((len(others), 1, 1)) * rules, np.array(others), np.full(len(others), 2.0)
+    return choose(
+        Products(rules, np.array(attention), np.array(2.0)),
+        Products(*groups),
+        rest=0,
+        allowed=np.ones(len(attention), bool),
+    )
+
+
+@pytest.mark.parametrize(("spread", "rules"), [(0.01, (0, 1)), (5.0, (0,))])
+def test_a_rule_is_taken_if_documents_gain_by_more_than_the_standard_error(spread, rules):
+    """All gain the same sum by the second rule; in the second case it may well be chance."""
+    others = [[1.0, 0.3 + spread * sign] for sign in (1, -1) * 10]
+    choice = _fitted([1.0, 0.5], others)
+    assert choice.rules == rules
+    np.testing.assert_allclose(choice.weights, [1.0, 0.5][: len(rules)], rtol=1e-8)
+    assert choice.loss == pytest.approx(2 - sum(choice.weights**2))
+
+
+def test_a_rule_of_hardly_any_weight_is_not_taken():
+    assert _fitted([1.0, 0.009], [[1.0, 0.009]] * 20).rules == (0,)
+    assert _fitted([1.0, 0.011], [[1.0, 0.011]] * 20).rules == (0, 1)
+
+
 # --- predictions ------------------------------------------------------------------------------
 
 

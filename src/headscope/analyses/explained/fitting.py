@@ -41,9 +41,9 @@ class Products:
 
     def loss(self, chosen: Sequence[int], weights: Float64) -> Float64:
         """Σ (A − P)² of each group."""
-        at = list(chosen)
+        at = np.array(chosen, np.int64)
         cross = self.attention[..., at] @ weights
-        inner = self.rules[..., at, :][..., at]  # [group, chosen, chosen]
+        inner = self.rules[..., at[:, None], at]  # [group, chosen, chosen]
         return np.asarray(self.all - 2 * cross + (inner @ weights) @ weights)
 
 
@@ -93,15 +93,17 @@ def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -
 
 def _solve(products: Products, chosen: list[int]) -> tuple[list[int], Float64]:
     """The weights of these rules; rules of hardly any weight are dropped."""
-    inner = products.rules[chosen][:, chosen]
-    lower = np.linalg.cholesky(inner + RIDGE * np.trace(inner) * np.eye(len(chosen)))
-    weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[chosen]))
+    at = np.array(chosen)
+    inner = products.rules[at[:, None], at]
+    inner.flat[:: len(at) + 1] += RIDGE * inner.trace()
+    lower = np.linalg.cholesky(inner)
+    weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[at]))
     kept = weights > LEAST
-    return [one for one, there in zip(chosen, kept, strict=True) if there], weights[kept]
+    return at[kept].tolist(), weights[kept]
 
 
 def _helps(before: Float64, after: Float64) -> bool:
     gains = np.atleast_1d(before - after)  # [group]
-    count = len(gains)
-    error = gains.std(ddof=1) * np.sqrt(count) if count > 1 else 0.0
-    return bool(gains.sum() > error)
+    total, count = gains.sum(), len(gains)
+    squares = ((gains - total / count) ** 2).sum()
+    return bool(total > np.sqrt(squares / max(count - 1, 1)) * np.sqrt(count))
