@@ -170,16 +170,20 @@ class _Canvas(FigureCanvasBase):
 
 
 class _StillText(Text):
-    """A text of which only words and place change: its size is measured once for its words."""
+    """A text of which only words and place change: its size is measured once for its words.
+
+    boxes  of the words of all texts with its look, as if they stood at 0, 0
+    """
+
+    boxes: dict[str, Bbox]
 
     def get_window_extent(self, renderer: Any = None, dpi: float | None = None) -> Bbox:
         """As of `Text`."""
         place = self.get_transform().transform(self.get_unitless_position())
-        boxes, words = self.__dict__.setdefault("boxes", {}), self.get_text()
-        if words not in boxes:
-            boxes[words] = super().get_window_extent(renderer, dpi).translated(*-place)
-        moved: Bbox = boxes[words].translated(*place)
-        return moved
+        words = self.get_text()
+        if words not in self.boxes:
+            self.boxes[words] = super().get_window_extent(renderer, dpi).translated(*-place)
+        return self.boxes[words].translated(*place)
 
 
 @contextmanager
@@ -187,14 +191,17 @@ def _still(figure: Figure) -> Iterator[None]:
     """Inside, the labels of ticks are measured once: matplotlib asks eight times for each."""
     both = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     labels: list[Any] = [text for axis in both for text in axis.get_ticklabels()]
+    looks: dict[Any, dict[str, Bbox]] = {}
     for label in labels:
+        turned = label.get_rotation(), label.get_rotation_mode(), label.get_ha(), label.get_va()
+        label.boxes = looks.setdefault((label.get_fontproperties(), *turned), {})
         label.__class__ = _StillText
     try:
         yield
     finally:
         for label in labels:
             label.__class__ = Text
-            label.__dict__.pop("boxes", None)
+            del label.boxes
 
 
 class _Renderer(RendererSVG):
