@@ -122,3 +122,14 @@ def test_a_figure_that_was_saved_may_be_changed() -> None:
     before = label.get_window_extent().height
     label.set_fontsize(40)
     assert label.get_window_extent().height > 2 * before
+
+
+def test_the_box_of_a_panel_is_what_matplotlib_says_it_takes() -> None:
+    ours, theirs = vector(four_panels(), 4)[0].boxes, four_panels()
+    picture_bytes(theirs, "svg")
+    theirs.set_dpi(72)
+    FigureCanvasSVG(theirs)
+    for (_, _, width, height), axes in zip(ours, theirs.axes, strict=True):
+        axes.set_title("", loc="left")
+        size = np.array(axes.get_tightbbox().size) + 2 * saving.PAD
+        np.testing.assert_allclose((width, height), size, rtol=1e-6)
