@@ -253,7 +253,7 @@ def _draw_tree(run: Reading, axes: Axes) -> None:
     along = start - np.array(joined["dcoord"]) / distances.max() * room  # [join, corner]
     joins = np.stack([along, np.array(joined["icoord"]) / 10], -1)  # scipy's leaves are 10 apart
     look: dict[str, Any] = {"colors": color("muted"), "lw": 0.6, "joinstyle": "round"}
-    axes.add_collection(LineCollection(joins, capstyle="projecting", **look), autolim=False)
+    axes.add_collection(LineCollection(list(joins), capstyle="projecting", **look), autolim=False)
     axes.text(start, count + 2 * space, "0", fontsize=6, va="top", ha="center")
     longest = f"distance {distances.max():.2f}"
     axes.text(start - room, count + 2 * space, longest, fontsize=6, va="top", ha="left")
