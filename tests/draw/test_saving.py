@@ -1,14 +1,21 @@
 """A picture that is drawn once, into both of its files, is what matplotlib draws by itself."""
 
 import io
+from collections import Counter
+from functools import partial
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from matplotlib.text import Text
+from matplotlib.textpath import TextToPath
 from PIL import Image
 
 from headscope.draw import saving
-from headscope.draw.saving import ShownFigure, picture_bytes
+from headscope.draw.panel import Panel, compose
+from headscope.draw.saving import ShownFigure, picture_bytes, vector
 from headscope.draw.style import house_style
 
 
@@ -61,3 +68,68 @@ def test_a_figure_writes_itself_as_the_report_does_unless_it_is_told_how(tmp_pat
     figure.savefig(tmp_path / "small.png", dpi=50)
     with Image.open(tmp_path / "small.png") as image:
         assert image.size == (100, 50)
+
+
+def with_labels(axes: Axes, *, top: float, size: float) -> None:
+    axes.plot([0, top], [0, top])
+    axes.tick_params(labelsize=size)
+    axes.set(xlabel="share of attention", ylabel="layer")
+
+
+def four_panels() -> ShownFigure:
+    looks = ((1, 6), (1, 6), (20_000, 6), (1, 14))  # two are alike, of the others each by itself
+    return compose([Panel("", partial(with_labels, top=top, size=size)) for top, size in looks])
+
+
+def test_axes_lie_where_matplotlib_lays_them_out() -> None:
+    ours, theirs = four_panels(), four_panels()
+    picture_bytes(ours, "svg")
+    with house_style():
+        theirs.set_dpi(72)
+        FigureCanvasSVG(theirs)
+        theirs.get_layout_engine().execute(theirs)
+    for one, other in zip(ours.axes, theirs.axes, strict=True):
+        np.testing.assert_allclose(one.get_position().bounds, other.get_position().bounds)
+
+
+def test_each_text_is_measured_once(monkeypatch) -> None:
+    """Labels of ticks were laid out eight times each, and by every renderer."""
+    laid, sizes = Counter(), Counter()
+    extent, width = Text.get_window_extent, TextToPath.get_text_width_height_descent
+
+    def laid_out(text: Text, *more: object) -> object:
+        laid[text.get_text(), text.get_fontsize()] += 1
+        return extent(text, *more)
+
+    def measured(self: TextToPath, words: str, look: object, ismath: object) -> object:
+        sizes[words, look] += 1
+        return width(self, words, look, ismath)
+
+    figure = four_panels()
+    monkeypatch.setattr(Text, "get_window_extent", laid_out)
+    monkeypatch.setattr(TextToPath, "get_text_width_height_descent", measured)
+    vector(figure, 4, dots=True)
+    assert set(sizes.values()) == {1}
+    ticks = {(label.get_text(), 14) for label in figure.axes[3].get_xticklabels()}
+    assert len(ticks) > 2
+    assert all(laid[tick] <= 2 for tick in ticks)  # of the x and of the y axis
+
+
+def test_a_figure_that_was_saved_may_be_changed() -> None:
+    figure = four_panels()
+    picture_bytes(figure, "svg")
+    label = figure.axes[0].get_xticklabels()[0]
+    before = label.get_window_extent().height
+    label.set_fontsize(40)
+    assert label.get_window_extent().height > 2 * before
+
+
+def test_the_box_of_a_panel_is_what_matplotlib_says_it_takes() -> None:
+    ours, theirs = vector(four_panels(), 4)[0].boxes, four_panels()
+    picture_bytes(theirs, "svg")
+    theirs.set_dpi(72)
+    FigureCanvasSVG(theirs)
+    for (_, _, width, height), axes in zip(ours, theirs.axes, strict=True):
+        axes.set_title("", loc="left")
+        size = np.array(axes.get_tightbbox().size) + 2 * saving.PAD
+        np.testing.assert_allclose((width, height), size, rtol=1e-6)

@@ -9,8 +9,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.font_manager import FontProperties
-from matplotlib.patches import PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
@@ -168,29 +168,33 @@ def reach(strokes: Sequence[Stroke], row: WordRow) -> float:
 
 def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: int) -> None:
     """Draws on axes in points, the middle of the words at 0; side 1: above the words, -1: below."""
-    ways = routes(strokes, row)
+    ways, tip = routes(strokes, row), side * CLEAR
+    hues = [color(stroke.hue) for stroke in strokes]
+    arcs = PathCollection(
+        [_path(route, side * _height(route.level), side) for route in ways],
+        facecolors="none",
+        edgecolors=hues,
+        linewidths=[stroke.width for stroke in strokes],
+        linestyles=[DASHED if stroke.dashed else "-" for stroke in strokes],
+        capstyle="butt",
+        joinstyle="miter",
+        zorder=2,
+    )
+    (half, long), ends = ARROW, [route.end for route in ways]
+    arrows = PolyCollection(
+        [[(x, tip), (x - half, tip + side * long), (x + half, tip + side * long)] for x in ends],
+        facecolors=hues,
+        linewidths=0.0,
+        zorder=3,
+    )
+    for marks in (arcs, arrows):
+        axes.add_collection(marks, autolim=False)
     for stroke, route in zip(strokes, ways, strict=True):
-        y, shade = side * _height(route.level), color(stroke.hue)
-        axes.add_patch(
-            PathPatch(
-                _path(route, y, side),
-                fill=False,
-                ec=shade,
-                lw=stroke.width,
-                zorder=2,
-                ls=DASHED if stroke.dashed else "-",
-                capstyle="butt",
-            )
-        )
-        tip, (half, long) = side * CLEAR, ARROW
-        corners = [(route.end, tip)]
-        corners += [(route.end + by, tip + side * long) for by in (-half, half)]
-        axes.add_patch(Polygon(corners, closed=True, fc=shade, lw=0, zorder=3))
         away = side * (stroke.width / 2 + LABEL / 2 + 0.9)
         look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": LABEL}
         axes.text(
             _label_place(stroke.label, route, ways),
-            y + away,
+            side * _height(route.level) + away,
             stroke.label,
             zorder=4,
             color=color("muted" if stroke.plain else "ink"),

@@ -21,6 +21,7 @@ from matplotlib.backend_bases import FigureCanvasBase, GraphicsContextBase
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox, Transform, TransformedPath
 
 from headscope.core.whole_file import write_whole
@@ -106,7 +107,7 @@ def save_picture(figure: Figure, path: Path) -> Path:
 
 def picture_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the bytes of an `svg`, `png` or `pdf` file."""
-    with _in_points(figure):
+    with _in_points(figure) as renderer:
         if kind == "pdf":
             # Half a second of imports, for this kind alone.
             from matplotlib.backends.backend_pdf import FigureCanvasPdf
@@ -115,7 +116,7 @@ def picture_bytes(figure: Figure, kind: str) -> bytes:
             canvas: Any = FigureCanvasPdf(figure)
             canvas.print_pdf(file, metadata=dict.fromkeys(_PDF_METADATA))
             return file.getvalue()
-        return _drawn(figure, dots=kind == "png")[kind == "png"]
+        return _drawn(figure, renderer, dots=kind == "png")[kind == "png"]
 
 
 def vector(figure: Figure, panels: int, *, dots: bool = False) -> tuple[Vector, bytes]:
@@ -124,8 +125,8 @@ def vector(figure: Figure, panels: int, *, dots: bool = False) -> tuple[Vector, 
     returns  it, and with `dots` the bytes of a `png` file
     """
     places = figure.axes[:panels]
-    with _in_points(figure):
-        svg, png = _drawn(figure, dots=dots)
+    with _in_points(figure) as renderer:
+        svg, png = _drawn(figure, renderer, dots=dots)
         titles = [place.get_title(loc="left") for place in places]
         heads = [placed(place) for place in places]
         return Vector(svg, titles, [_box(place) for place in places], heads), png
@@ -134,6 +135,8 @@ def vector(figure: Figure, panels: int, *, dots: bool = False) -> tuple[Vector, 
 def _box(axes: Axes) -> tuple[float, float, float, float]:
     """Where axes lie with all that belongs to them but the title."""
     axes.set_title("", loc="left")
+    for axis in (axes.xaxis, axes.yaxis):  # else the place of its label is sought once more
+        axis.set_label_coords(*axis.label.get_position(), axis.label.get_transform())
     legend, whole = axes.get_legend(), axes.figure.bbox.height
     if legend is not None:
         legend.set_in_layout(True)
@@ -155,20 +158,62 @@ def _lay_out(figure: Figure) -> None:
 
 
 class _Canvas(FigureCanvasBase):
-    """Lets layouts measure text as it is drawn, so that it is measured once."""
+    """Lets layouts measure text by what draws it: matplotlib keeps what one renderer measured."""
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__(figure)
+        self.renderer = _Renderer(figure)
 
     def get_renderer(self) -> _Renderer:
-        """A renderer of the figure's size."""
-        return _Renderer(self.figure, io.StringIO())
+        """The one renderer of the figure."""
+        return self.renderer
+
+
+class _StillText(Text):
+    """A text of which only words and place change: its size is measured once for its words.
+
+    boxes  of the words of all texts with its look, as if they stood at 0, 0
+    """
+
+    boxes: dict[str, Bbox]
+
+    def get_window_extent(self, renderer: Any = None, dpi: float | None = None) -> Bbox:
+        """As of `Text`."""
+        place = self.get_transform().transform(self.get_unitless_position())
+        words = self.get_text()
+        if words not in self.boxes:
+            self.boxes[words] = super().get_window_extent(renderer, dpi).translated(*-place)
+        return self.boxes[words].translated(*place)
+
+
+@contextmanager
+def _still(figure: Figure) -> Iterator[None]:
+    """Inside, the labels of ticks are measured once: matplotlib asks eight times for each."""
+    both = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    labels: list[Any] = [text for axis in both for text in axis.get_ticklabels()]
+    looks: dict[Any, dict[str, Bbox]] = {}
+    for label in labels:
+        turned = label.get_rotation(), label.get_rotation_mode(), label.get_ha(), label.get_va()
+        label.boxes = looks.setdefault((label.get_fontproperties(), *turned), {})
+        label.__class__ = _StillText
+    try:
+        yield
+    finally:
+        for label in labels:
+            label.__class__ = Text
+            del label.boxes
 
 
 class _Renderer(RendererSVG):
     """Draws in points, as SVG, and all that is drawn also in dots, if there are some."""
 
-    def __init__(self, figure: Figure, file: io.StringIO, dots: RendererAgg | None = None) -> None:
+    dots: RendererAgg | None = None
+
+    def __init__(self, figure: Figure) -> None:
         width, height = 72 * figure.get_size_inches()
-        super().__init__(width, height, file, image_dpi=RESOLUTION, metadata=_METADATA)  # type: ignore[no-untyped-call]
-        self.dots, self._by = dots, RESOLUTION / 72  # dots per point
+        self.file = io.StringIO()
+        super().__init__(width, height, self.file, image_dpi=RESOLUTION, metadata=_METADATA)  # type: ignore[no-untyped-call]
+        self._by = RESOLUTION / 72  # dots per point
         self._larger = Affine2D().scale(self._by)
 
     def option_scale_image(self) -> bool:
@@ -205,17 +250,17 @@ class _Renderer(RendererSVG):
         return look
 
 
-def _drawn(figure: Figure, *, dots: bool) -> tuple[bytes, bytes]:
+def _drawn(figure: Figure, renderer: _Renderer, *, dots: bool) -> tuple[bytes, bytes]:
     """The bytes of a figure's `svg` file and, with `dots`, of its `png` file; drawn once."""
-    file, look = io.StringIO(), figure.get_facecolor()
+    look = figure.get_facecolor()
     wide, high = (RESOLUTION * figure.get_size_inches()).round()
     pixels = RendererAgg(wide, high, RESOLUTION) if dots else None  # type: ignore[no-untyped-call]
-    renderer = _Renderer(figure, file, pixels)
+    renderer.dots = pixels
     figure.set_facecolor("white")
     figure.draw(renderer)
     renderer.finalize()  # type: ignore[no-untyped-call]
     figure.set_facecolor(look)
-    return file.getvalue().encode(), b"" if pixels is None else _png(pixels)
+    return renderer.file.getvalue().encode(), b"" if pixels is None else _png(pixels)
 
 
 def _png(drawn: RendererAgg) -> bytes:
@@ -236,16 +281,17 @@ def _png(drawn: RendererAgg) -> bytes:
 
 
 @contextmanager
-def _in_points(figure: Figure) -> Iterator[None]:
+def _in_points(figure: Figure) -> Iterator[_Renderer]:
     """Inside, the figure is laid out, its pixels are points, and it has our style."""
     before = figure.dpi, figure.canvas
     with house_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
         try:
             figure.set_dpi(72)
-            _Canvas(figure)
-            _lay_out(figure)
-            yield
+            canvas = _Canvas(figure)
+            with _still(figure):
+                _lay_out(figure)
+                yield canvas.renderer
         finally:
             figure.set_dpi(before[0])
             figure.set_canvas(before[1])

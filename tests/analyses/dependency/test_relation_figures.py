@@ -88,6 +88,10 @@ def test_a_head_that_does_not_beat_its_offset_is_faint(tree):
     lines = [line for line in axes.lines if to_hex(line.get_markeredgecolor()) == LIGHT["blue"]]
     lines.sort(key=lambda line: line.get_ydata()[0])
     assert [line.get_alpha() == 1 for line in lines] == beats.tolist()
+    (rules,) = (one for one in axes.collections if to_hex(one.get_color()[0]) == LIGHT["rule"])
+    ends = [segment[:, 0] for segment in rules.get_segments()]  # from each mark to its offset's
+    assert len(ends) == len(lines)
+    assert all(line.get_xdata()[0] in pair for line, pair in zip(lines, ends, strict=True))
     assert 0 < beats.sum() < len(beats)  # both kinds occur
     inks = {text.get_text(): to_hex(text.get_color()) for text in axes.texts}
     assert inks["obj"] == LIGHT["ink"]

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
-from matplotlib.patches import PathPatch
 
 from headscope.analyses.dependency.figure_sentences import BREADTH
 from headscope.analyses.dependency.relation_heads import (
@@ -265,15 +265,19 @@ def test_an_arc_that_the_treebank_does_not_have_is_dashed(tree):
     made["examples"]["attention"][..., 0] = 1.0
     axes = draw(made, "example_sentences").axes[0]
     marked = [
-        patch
-        for patch in axes.patches
-        if isinstance(patch, PathPatch) and to_hex(patch.get_edgecolor()) != LIGHT["rule"]
+        (path.vertices[:, 1].max(), dashes)
+        for arcs in axes.collections
+        if isinstance(arcs, PathCollection)
+        for path, hue, (_, dashes) in zip(
+            arcs.get_paths(), arcs.get_edgecolor(), arcs.get_linestyle(), strict=True
+        )
+        if to_hex(hue) != LIGHT["rule"]
     ]
-    above = {p.get_linestyle() for p in marked if p.get_path().vertices[:, 1].max() > 0}
-    below = [p.get_linestyle() for p in marked if p.get_path().vertices[:, 1].max() < 0]
-    assert above == {"-"}
+    above = {dashes for highest, dashes in marked if highest > 0}
+    below = [dashes for highest, dashes in marked if highest < 0]
+    assert above == {None}
     assert below
-    assert "-" not in below
+    assert None not in below
 
 
 def test_no_label_and_no_word_covers_another(tree):

@@ -52,7 +52,7 @@ def test_the_words_of_every_cluster_stand_in_the_picture_and_in_the_caption():
 
 def test_alike_heads_are_pale_and_only_one_half_is_drawn():
     (axes,) = axes_of("clusters")
-    cells = [path for c in axes.collections for path in c.get_paths()]
+    cells = axes.collections[0].get_paths()
     corners = np.concatenate([path.vertices.reshape(-1, 5, 2) for path in cells])
     middles = (corners[:, 0] + corners[:, 2]) / 2
     right, bottom = corners[:, 2, 0], middles[:, 1]
@@ -66,7 +66,7 @@ def test_of_a_large_model_neighbours_share_a_cell_and_the_caption_says_so():
     assert "means of 3 × 3 heads" in pictures()["clusters"].caption(large)
     assert "every head against every other" in pictures()["clusters"].caption(TREE)
     (axes,) = axes_of("clusters", large)
-    cells = sum(len(path.vertices) // 5 for c in axes.collections for path in c.get_paths())
+    cells = sum(len(path.vertices) // 5 for path in axes.collections[0].get_paths())
     assert cells <= 128 * 129 / 2
 
 
@@ -90,8 +90,17 @@ def test_the_strip_of_the_tree_has_the_cluster_of_every_row():
 
 
 def test_the_tree_joins_all_heads():
-    (axes,) = axes_of("cluster_tree")
-    assert len(axes.lines) == 71
+    _, joins = axes_of("cluster_tree")[0].collections
+    assert len(joins.get_segments()) == 71
+
+
+def test_the_strip_of_layers_has_a_row_for_every_head():
+    for name, at in (("clusters", 1), ("cluster_tree", 0)):
+        strip = axes_of(name)[0].collections[at]
+        rows = np.concatenate([np.diff(path.vertices[1:3, 1]) for path in strip.get_paths()])
+        assert (rows > 0).all()
+        assert rows.sum() == 72
+        assert len({*map(tuple, strip.get_facecolor())}) == 6  # one shade for each layer
 
 
 def test_the_chosen_number_is_marked_on_the_curve():

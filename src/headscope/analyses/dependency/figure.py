@@ -105,14 +105,14 @@ def _draw(
         [percent(float(one.value), float(one.low), float(one.high)) for one in numbers],
         units=[best.place[0] * heads + best.place[1] for best in every],
     )
+    ends = zip(*((best.baseline.value, best.accuracy.value) for best in every), strict=True)
+    axes.hlines(places, *ends, color=color("rule"), lw=2.2, zorder=2)
     for row, best in zip(places, every, strict=True):
         faint = judged and not best.beats
         offset = f"{best.offset:+d}".replace("-", "−")
         texts = (_label(best), names.head(*best.place), DIRECTIONS[best.direction], offset)
         for text, at in zip(texts, COLUMNS.values(), strict=True):
             beside(axes, row, text, at, faint=faint)
-        ends = [best.baseline.value, best.accuracy.value]
-        axes.hlines(row, min(ends), max(ends), color=color("rule"), lw=2.2, zorder=2)
         row_point(axes, row, best.baseline, "offset", faint=faint)
         hollow = not np.isfinite(best.score.value)
         row_point(axes, row, best.accuracy, "best_head", faint=faint, hollow=hollow)

@@ -7,10 +7,12 @@ matrix of divergences in the tree's order, and strips with each head's k-medoids
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -248,10 +250,10 @@ def _draw_tree(run: Reading, axes: Axes) -> None:
     _cluster_strip(axes, number, at=-width - space, width=width)
     layer_strip(axes, order // heads, layers, at=-2 * (width + space), width=width)
     start, room = -2 * (width + space) - space, TREE * count
-    for rows, heights in zip(joined["icoord"], joined["dcoord"], strict=True):
-        # scipy spaces leaves by 10, from 5.
-        along = start - np.array(heights) / distances.max() * room
-        axes.plot(along, np.array(rows) / 10, color=color("muted"), lw=0.6)
+    along = start - np.array(joined["dcoord"]) / distances.max() * room  # [join, corner]
+    joins = np.stack([along, np.array(joined["icoord"]) / 10], -1)  # scipy's leaves are 10 apart
+    look: dict[str, Any] = {"colors": color("muted"), "lw": 0.6, "joinstyle": "round"}
+    axes.add_collection(LineCollection(list(joins), capstyle="projecting", **look), autolim=False)
     axes.text(start, count + 2 * space, "0", fontsize=6, va="top", ha="center")
     longest = f"distance {distances.max():.2f}"
     axes.text(start - room, count + 2 * space, longest, fontsize=6, va="top", ha="left")

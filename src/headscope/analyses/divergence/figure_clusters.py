@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.divergence.clustering import average_tree
@@ -22,7 +23,7 @@ from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, shape
 from headscope.core.wording import plain
 from headscope.draw.head_marks import note_pairs
-from headscope.draw.marks import cells
+from headscope.draw.marks import box_path, cells
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors, ramp
 
@@ -147,10 +148,11 @@ def _strips(axes: Axes, groups: Sequence[Cluster], layer: Ints, layers: int) -> 
 
 def layer_strip(axes: Axes, layer: Ints, layers: int, *, at: float, width: float) -> None:
     """The layers of rows from the top, light to dark; layer [row] of `layers`."""
-    shades = layer_colors(layers)
-    for start, stop in runs(layer):
-        shade = shades[int(layer[start])]
-        axes.add_patch(Rectangle((at, start), width, stop - start, fc=shade, lw=0, clip_on=False))
+    shades, ends = layer_colors(layers), runs(layer)
+    boxes = [box_path(at, at + width, *rows, 0.0) for rows in ends]
+    hues = [shades[int(layer[start])] for start, _ in ends]
+    strip = PathCollection(boxes, facecolors=hues, linewidths=0.0, clip_on=False)
+    axes.add_collection(strip, autolim=False)
 
 
 def runs(numbers: Ints) -> list[tuple[int, int]]:
@@ -165,9 +167,9 @@ def _key(axes: Axes, top: str, count: int) -> None:
     axes.text(-1.5 * STRIP * count, level, "layer", ha="center", **small)
     width, right = 0.12 * count, count - 0.15 * count
     shades = ramp()
-    for at, shade in enumerate(shades):
-        corner = (right - width + at * width / len(shades), level - 0.008 * count)
-        axes.add_patch(Rectangle(corner, width / len(shades), 0.016 * count, color=shade, lw=0))
+    edges, thick = np.linspace(right - width, right, len(shades) + 1), 0.008 * count
+    boxes = [box_path(*pair, level - thick, level + thick, 0.0) for pair in pairwise(edges)]
+    axes.add_collection(PathCollection(boxes, facecolors=shades, linewidths=0.0), autolim=False)
     axes.text(right - width - 0.01 * count, level, "0", ha="right", **small)
     axes.text(right + 0.01 * count, level, top, ha="left", **small)
 
