@@ -184,10 +184,8 @@ def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = Fal
     moves = moves_of(draws)
     error, freedom = standard_error(moves, questions, twice=twice)
     beyond = tail(groups := _asking(draws, questions), len(moves))
-    students = (
-        np.clip(end, *DIFFERENCE)
-        for end in _on_scale(draws[0], _halves(moves, error, freedom, beyond), ANY)
-    )
+    halves = _halves(moves, error, freedom, beyond)
+    students = (np.clip(end, *DIFFERENCE) for end in _on_scale(draws[0], halves, ANY))
     most = np.broadcast_to(questions[0], error.shape)
     same = (2 * _jeffreys((draws[0] + 1) / 2, most, end) - 1 for end in (beyond, 1 - beyond))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))

@@ -190,7 +190,8 @@ class _StillText(Text):
 def _still(figure: Figure) -> Iterator[None]:
     """Inside, the labels of ticks are measured once: matplotlib asks eight times for each."""
     both = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
-    labels: list[Any] = [text for axis in both for text in axis.get_ticklabels()]
+    texts = (text for axis in both for text in axis.get_ticklabels())
+    labels: list[Any] = [text for text in texts if type(text) is Text]
     looks: dict[Any, dict[str, Bbox]] = {}
     for label in labels:
         turned = label.get_rotation(), label.get_rotation_mode(), label.get_ha(), label.get_va()
