@@ -4,10 +4,10 @@ Who looks at an interval again and again, and stops when it is narrow, stops too
 narrow by chance. So a run that stops early (`run.stopping`) makes intervals that hold at every look
 at once, an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2021,
 theorem 2.2): the estimate ± its standard error times `boundary`. It needs nothing but the error at
-the look, which merged sums give. Documents without a part in a number, such as those in which a
-relation does not occur, do not count at a look. Bounds without asymptotics (Howard et al. 2021; by
-betting, Waudby-Smith and Ramdas 2024) need the data in order, and only hold for means between known
-bounds.
+the look, which merged sums give. Where its interval is longer without the documents that have no
+part in a number, such as those in which a relation does not occur, they do not count. Bounds
+without asymptotics (Howard et al. 2021; by betting, Waudby-Smith and Ramdas 2024) need the data in
+order, and only hold for means between known bounds.
 
 The boundary is Robbins's normal mixture. The package `confseq` has it, too: it calls itself
 unstable, was last released in 2023, and is built from C++ for a formula of one line.
@@ -45,7 +45,8 @@ def tail(parts: Float64, groups: int) -> Float64:
     # Of k documents among those read, each in one of the groups at random: how many groups have one
     most = max(read, groups)
     documents = most * (1 - (1 - parts / groups) ** (groups / most))
-    return np.asarray(ndtr(-boundary(np.maximum(documents, 1))))
+    # That is rough where most groups have one: no interval is shorter than that of all documents.
+    return np.asarray(ndtr(-np.maximum(boundary(np.maximum(documents, 1)), boundary(read))))
 
 
 @contextmanager
