@@ -42,7 +42,8 @@ def tail(parts: Float64, groups: int) -> Float64:
         return np.full(np.shape(parts), TAIL)
     from scipy.special import ndtr  # not for who reads arguments only
 
-    # Of k documents among those read, each in one of the groups at random: how many groups have one
+    # If k of the documents have a part, and each is in some group at random, this many groups have
+    # one; solved for k.
     most = max(read, groups)
     documents = most * (1 - (1 - parts / groups) ** (groups / most))
     # That is rough where most groups have one: no interval is shorter than that of all documents.

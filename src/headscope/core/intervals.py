@@ -168,7 +168,7 @@ def estimate_independent(draws: Float64, count: int) -> Estimate:
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     questions = np.full_like(draws[0], count)
-    beyond = tail(np.full_like(questions, len(draws) - 1), len(draws) - 1)
+    beyond = tail(np.ones_like(questions), 1)  # of all documents
     low, high = (_jeffreys(draws[0], questions, end) for end in (beyond, 1 - beyond))
     return Estimate(draws[0], low, high, draws)
 

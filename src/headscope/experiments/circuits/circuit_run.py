@@ -213,12 +213,11 @@ class CircuitRun:
         batch, network = self.model.batch(repeated), self.model.network
         scores = PatternScores(self.made, weights.unembedding)
         next_token, rows = second_half(self.made, repeated), range(len(places))
-        look = lambda view: scores.look(view, batch)  # noqa: E731
         with (
             torch.inference_mode(),
             evaluating(network),
             next_token.asking(network, rows),
-            Instrument(network, observers=[look]),
+            Instrument(network, observers=[lambda view: scores.look(view, batch)]),
         ):
             answer = run_network(network, *batch.inputs)
             right = to_float64(next_token.answers(answer.logits, rows))
@@ -229,8 +228,7 @@ class CircuitRun:
     def _read_new(self, scores: PatternScores, batch: Batch, kept: Any) -> None:
         """Read the inputs whose second half is new.
 
-        kept  keys and values of those whose second half repeats the first, which they share; None:
-              they are read wholly
+        kept  keys and values of the inputs with the same first half; None: nothing is shared
         """
         network, more, first = self.model.network, dict[str, Any](), 0
         ids, mask, segments = batch.inputs
@@ -238,12 +236,11 @@ class CircuitRun:
             first = self.made.opening + self.made.length
             cut(kept, first)
             more = going_on(network, kept)
-        look = lambda view: scores.look_at_new(view, batch, first=first)  # noqa: E731
         with (
             torch.inference_mode(),
             evaluating(network),
             last_logits(network),
-            Instrument(network, observers=[look]),
+            Instrument(network, observers=[partial(scores.look_at_new, batch=batch, first=first)]),
         ):
             run_network(network, ids[:, first:], mask, segments[:, first:], **more)
 

@@ -24,7 +24,7 @@ from headscope.run.settings import Settings
 PLACES = ["Lisbon", "Cairo", "Oslo", "Lima", "Kyoto", "Accra", "Quito", "Riga", "Hanoi", "Sofia"]
 SAID = " The secret code of {place} is"
 STEPS = 8  # tokens of a needle
-EACH = 10  # ours: needles in one haystack, as what is before them is read once
+EACH = 10  # ours: needles that share a haystack; what stands before them is read once
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Needles:
     haystack: Ints
 
     def some(self, count: int) -> "Needles":
-        """So many of the runs, from the first depth to the last."""
+        """Some of the runs, spread evenly from the first depth to the last."""
         runs = np.linspace(0, len(self.examples) - 1, count).astype(int)
         lists = self.examples, self.right, self.places, self.sentence, self.question
         some: list[Any] = [[part[run] for run in runs] for part in lists]

@@ -72,10 +72,10 @@ def retrieved(
 
 
 class _Reader:
-    """Reads inputs in turn, and what one begins with as the one before did only once.
+    """Reads one input after another; the tokens that it shares with the start of the input before
+    are not read again, where the network keeps all of its keys and values.
 
-    So the deepest needle of a haystack comes first: the next one shares all that is before it. It
-    needs the keys and values of the pass before, of all tokens.
+    So the deepest needle of a haystack comes first: the next one shares all that is before it.
     """
 
     def __init__(self, model: Model, whole: int | None) -> None:
@@ -109,8 +109,8 @@ class _Reader:
         return logits
 
     def after(self, ids: Ints, first: int) -> tuple[int, dict[str, Any]]:
-        """How many tokens need not be read again, of those before the first row; and the argument
-        of a pass that goes on after them.
+        """How many of the tokens before the first row need not be read again, and the argument of
+        a pass that goes on after them.
         """
         size = min(len(self._ids), first)
         alike = int(np.cumprod(self._ids[:size] == ids[:size]).sum())
@@ -213,8 +213,8 @@ class _Reading:
     def _last_rows(self, ids: Ints, count: int) -> list[torch.Tensor]:
         """By layer [head, row, key] attention of the last tokens of an input."""
         by_layer = list[torch.Tensor]()
-        look = lambda _, rows: by_layer.append(rows)  # noqa: E731
-        self.reader.read(look, ids, len(ids) - count, np.zeros(1, np.int64))
+        first, none = len(ids) - count, np.zeros(1, np.int64)
+        self.reader.read(lambda _, rows: by_layer.append(rows), ids, first, none)
         return by_layer
 
 
