@@ -18,6 +18,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def bare_asked(folder: str, ids: Any) -> Callable[[], Scores]:
 
 
 def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
-    """What `headscope circuits` does with these inputs: three scores, and what is told again."""
+    """What `headscope circuits` does with these inputs: three scores, and how well it predicts."""
     from headscope.experiments.circuits.circuit_run import second_half
     from headscope.experiments.circuits.head_scores import PatternScores
     from headscope.experiments.circuits.made_inputs import Repeats, example_of
@@ -91,14 +92,11 @@ def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
         for at in range(0, len(examples), AT_ONCE):
             some = examples[at : at + AT_ONCE]
             batch, scores = model.batch(some), PatternScores(made)
-            told, rows = second_half(made, some), range(len(some))
             look = [lambda view, scores=scores, batch=batch: scores.look(view, batch)]
-            with (
-                torch.inference_mode(),
-                told.asking(model.network, rows),
-                Instrument(model.network, observers=look),
-            ):
-                told.answers(run_network(model.network, *batch.inputs).logits, rows)
+            read = partial(run_network, model.network, *batch.inputs, keep=False)
+            seen_by = Instrument(model.network, observers=look)
+            with torch.inference_mode():
+                second_half(made, some).read(model.network, read, range(len(some)), seen_by=seen_by)
             found.append(scores.whole[..., 2])  # [sequence, layer, head]
         return np.concatenate(found).mean(0)
 

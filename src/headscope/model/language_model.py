@@ -6,8 +6,8 @@ losses an objective has `answers`, the probability of the right answer (which At
 and `asking`, a context in which the network returns only the logits that the loss needs.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,13 +60,36 @@ class TokenLoss:
             places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e" for places, ids in pairs
         )
 
+    def read(
+        self,
+        network: PreTrainedModel,
+        run: Callable[[], Any],
+        places: Sequence[int],
+        *,
+        seen_by: AbstractContextManager[Any] | None = None,
+    ) -> tuple[Any, torch.Tensor]:
+        """The network's answer, with a single position's logits, and the cross-entropies [predicted
+        position of any row], in float32 or wider. Never are all logits held.
+
+        run      runs the network on the inputs of these places
+        seen_by  a context for the pass through the layers
+        """
+        right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
+        answer, blocks = _logits_in_blocks(network, run, *self._asked(places), seen_by)
+        parts = zip(blocks, torch.split(right, ROWS), strict=True)
+        losses = [
+            functional.cross_entropy(_wide(logits), some.to(logits.device), reduction="none")
+            for logits, some in parts
+        ]
+        return answer, torch.cat(losses)
+
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """[row] losses; logits [predicted position of any row, vocabulary]."""
-        return self._means(self._each(logits, places), places)
+        return self.means(self._each(logits, places), places)
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """[row] mean probability of the right tokens; logits as in `losses`."""
-        return self._means(torch.exp(-self._each(logits, places)), places)
+        return self.means(torch.exp(-self._each(logits, places)), places)
 
     @contextmanager
     def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Iterator[None]:
@@ -77,8 +100,7 @@ class TokenLoss:
                 f"{type(network).__name__} does not say where its language-model head is; wanted "
                 "one with output embeddings"
             )
-        rows = np.repeat(np.arange(len(places)), [len(self.asked[at]) for at in places])
-        columns = np.concatenate([self.asked[at] for at in places])
+        rows, columns = self._asked(places)
 
         def chosen(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
             return (args[0][rows, columns], *args[1:])  # [asked place of any row, model]
@@ -88,6 +110,11 @@ class TokenLoss:
             yield
         finally:
             hook.remove()
+
+    def _asked(self, places: Sequence[int]) -> tuple[Ids, Ids]:
+        """Row and column of each predicted position of any row."""
+        rows = np.repeat(np.arange(len(places)), [len(self.asked[at]) for at in places])
+        return rows, np.concatenate([self.asked[at] for at in places])
 
     def _each(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
@@ -100,9 +127,10 @@ class TokenLoss:
         parts = zip(*rows, strict=True)
         return torch.cat([functional.cross_entropy(*one, reduction="none") for one in parts])
 
-    def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+    def means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+        """[row] means of what each of its predicted positions has."""
         parts = torch.split(values, [len(self.asked[at]) for at in places])
-        return torch.stack([part.mean() for part in parts])  # [row]
+        return torch.stack([part.mean() for part in parts])
 
 
 @contextmanager
@@ -119,6 +147,66 @@ def last_logits(network: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _logits_in_blocks(
+    network: PreTrainedModel,
+    run: Callable[[], Any],
+    rows: Ids,
+    columns: Ids,
+    seen_by: AbstractContextManager[Any] | None,
+) -> tuple[Any, Iterator[torch.Tensor]]:
+    """The network's answer, with a single position's logits, and those of each position
+    (row, column) in blocks of ROWS.
+
+    The layers run once. For each block the network runs again from their last hidden states, so
+    that all it does behind them is done: norms, the head, caps and scales of logits.
+    """
+    stem: Any = network.get_decoder()
+    outputs, states = list[Any](), list[torch.Tensor]()
+
+    def keep(_module: Any, _args: Any, output: Any) -> Any:
+        hidden = output.last_hidden_state  # [row, position, model]
+        states.append(hidden[rows, columns])
+        outputs.append(_with_states(output, hidden[:1, :1]))
+        return outputs[-1]
+
+    hook = stem.register_forward_hook(keep)
+    try:
+        with seen_by or nullcontext():
+            answer = run()
+    finally:
+        hook.remove()
+
+    def blocks() -> Iterator[torch.Tensor]:
+        for some in torch.split(states[0], ROWS):
+            with _answering(stem, _with_states(outputs[0], some[None])):
+                yield run().logits[0]
+
+    if outputs:
+        return answer, blocks()
+    return answer, iter(torch.split(answer.logits[rows, columns], ROWS))  # it has layers elsewhere
+
+
+def _with_states(output: Any, hidden: torch.Tensor) -> Any:
+    return type(output)(**{**output, "last_hidden_state": hidden})
+
+
+@contextmanager
+def _answering(module: Any, output: Any) -> Iterator[None]:
+    """Inside the context a module gives this output, whatever it is given."""
+    before = vars(module).get("forward")
+    module.forward = lambda *_args, **_more: output
+    try:
+        yield
+    finally:
+        del module.forward
+        if before is not None:
+            module.forward = before
+
+
+def _wide(logits: torch.Tensor) -> torch.Tensor:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 # --- language models, and the tokens that they predict ----------------------------------------

@@ -213,14 +213,11 @@ class CircuitRun:
         batch, network = self.model.batch(repeated), self.model.network
         scores = PatternScores(self.made, weights.unembedding)
         next_token, rows = second_half(self.made, repeated), range(len(places))
-        with (
-            torch.inference_mode(),
-            evaluating(network),
-            next_token.asking(network, rows),
-            Instrument(network, observers=[lambda view: scores.look(view, batch)]),
-        ):
-            answer = run_network(network, *batch.inputs)
-            right = to_float64(next_token.answers(answer.logits, rows))
+        run = partial(run_network, network, *batch.inputs)
+        look = Instrument(network, observers=[lambda view: scores.look(view, batch)])
+        with torch.inference_mode(), evaluating(network):
+            answer, losses = next_token.read(network, run, rows, seen_by=look)
+        right = to_float64(next_token.means(torch.exp(-losses), rows))
         self._read_new(scores, self.model.batch(fresh), whole_cache(answer))
         patterns, null = scores.whole, np.stack(scores.null, 1)
         return {"patterns": patterns, "null": null, "right": right}

@@ -18,7 +18,6 @@ from itertools import product
 import numpy as np
 import torch
 import xarray as xr
-from torch.nn import functional
 
 from headscope.claims.terms import OURS
 from headscope.core.accumulators import REPLICATES, Float64, generator
@@ -173,14 +172,10 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
     right = made.ids[rows][:, positions + 1]
     objective = TokenLoss("next token", [positions] * len(rows), list(right))
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
-    with (
-        torch.inference_mode(),
-        listening(network, heard.before, alone=True),
-        objective.asking(network, range(len(rows))),
-    ):
-        logits = forward(network, *batch.inputs, keep=False).logits.float()
-    wanted = torch.from_numpy(right.ravel()).to(logits.device)
-    each = functional.cross_entropy(logits, wanted, reduction="none")
+    run = partial(forward, network, *batch.inputs, keep=False)
+    heads = listening(network, heard.before, alone=True)
+    with torch.inference_mode():
+        _, each = objective.read(network, run, range(len(rows)), seen_by=heads)
     return to_float64(each.view(len(rows), len(HALVES), -1).mean(-1))
 
 
