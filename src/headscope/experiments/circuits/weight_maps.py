@@ -83,7 +83,9 @@ class WeightMaps:
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)
         norm = folded(last, rows.shape[1])
-        return rows if norm is None else norm.back(rows)
+        for some in () if norm is None else torch.split(rows, SOME):  # never a second copy of all
+            some.copy_(norm.back(some))
+        return rows
 
     def layers(self) -> Iterator[HeadMatrices]:
         """The matrices of each layer that attends, in order."""
