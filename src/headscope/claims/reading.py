@@ -153,7 +153,7 @@ class Reading:
         share  [layer, head]; no claim is made where it is NaN
         usual  of all heads, or [layer, head] of each
         say    layer, head -> its label, with numbers, and its sentence, without the head's name
-        about  the tokens, of a claim about a sink, which says better what claims of that kind say
+        about  as of `Claim`
         more   further fields of `Claim`
         """
         effect, usual = effects(share, usual), np.broadcast_to(usual, share.value.shape)
@@ -171,7 +171,6 @@ class Reading:
                 float(usual[layer, head]),
                 n,
                 self.question.name,
-                about,
                 about,
                 **more,
             )

@@ -15,6 +15,7 @@ import headscope as hs
 from experiments.circuits.decoders import TOKENIZERS, made_tokenizer, network
 from headscope.claims.head_labels import head_labels
 from headscope.claims.reading import Reading, run_findings
+from headscope.draw.label_kinds import label_kinds
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits import CIRCUITS, relation_claims, relations
 from headscope.experiments.circuits.made_inputs import WordPairs
@@ -162,11 +163,19 @@ def test_words_of_a_user_stand_in_for_ours_and_of_several_related_words_each_is_
     rows = [("many", *pair) for pair in WORDS["plural"]]
     rows += [("either", word, other) for word, to in WORDS["plural"] for other in (to, "cold")]
     path.write_text("\n".join(map(",".join, [("relation", "word", "related"), *rows])), "utf-8")
-    found = hs.circuits(model, **QUICK, relations=1, relation_pairs=str(path))["circuits"]
+    run = hs.circuits(model, **QUICK, relations=1, relation_pairs=str(path))
+    found = run["circuits"]
     assert found["relation"].values.tolist()[:2] == ["many", "either"]
     assert found["relation_pairs"].values.tolist() == [35] * 4
     np.testing.assert_allclose(found.relation_score.sel(layer=0, relation="many")[0], 1)
     np.testing.assert_allclose(found.relation_score.sel(layer=0, relation="either")[0], 1)
+    # One head of one kind, whatever the relations.
+    said = next(one for one in run_findings(run.tree) if "Raises a related word" in one)
+    assert said.count("·H") == 1
+    raises = [kind for kind in label_kinds(run.tree) if kind.title.startswith("raises")]
+    assert [(kind.title, kind.count) for kind in raises] == [
+        ("raises a related word by weights", 1)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def _sinks(
         name=name,
         n=attention_documents(tree),
         about=about,
+        replaces=about,
     )
 
 

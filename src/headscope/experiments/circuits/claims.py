@@ -317,4 +317,6 @@ MARKS = {
     "copying": ("vermillion", "P"),
     "successor": ("purple", ">"),
     "retrieval": ("sky", "s"),
+    "relation": ("purple", "^"),
+    "suppression": ("purple", "v"),
 }

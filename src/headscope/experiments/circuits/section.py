@@ -47,18 +47,22 @@ def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
 
 
 def _kind_finding(tree: xr.DataTree, kind: str) -> str:
-    labels = labelled(tree, kind)
-    if not labels:
+    """How many heads there are of a kind, and the strongest, each by the strongest of its labels
+    of the kind.
+    """
+    strongest = dict[tuple[int, int], Claim]()
+    for one in labelled(tree, kind):
+        strongest.setdefault((one.layer, one.head), one)
+    if not strongest:
         return ""
     heads = [
-        f"{names_of(tree).head(one.layer, one.head)} {one.about and f'{one.about} '}"
+        f"{names_of(tree).head(*place)} {one.about and f'{one.about} '}"
         f"{percent(one.value, one.low, one.high)}"
-        for one in labels[:NAMED]
+        for place, one in strongest.items()
     ]
-    count = len({(one.layer, one.head) for one in labels})
-    many = f", {count} heads" * (count > 1)
-    rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
-    return f"{capital(RULES[kind].title)}{many}: {', '.join(heads)}{rest}."
+    many = f", {len(heads)} heads" * (len(heads) > 1)
+    rest = f" and {len(heads) - NAMED} more" * (len(heads) > NAMED)
+    return f"{capital(RULES[kind].title)}{many}: {', '.join(heads[:NAMED])}{rest}."
 
 
 def _off_findings(run: Reading) -> list[str]:

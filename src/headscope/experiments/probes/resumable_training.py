@@ -29,8 +29,8 @@ Progress = Callable[[int], object]  # items seen since it was last called
 
 
 @dataclass(frozen=True)
-class ProbeSchedule:
-    """How long a probe is trained, and how fast it learns.
+class TrainingSchedule:
+    """How long a network is trained, and how fast it learns.
 
     batch     items of a step
     patience  epochs without a better loss on dev before training ends
@@ -49,7 +49,7 @@ def train(
     probe: nn.Module,
     losses: tuple[Loss, Loss],
     sizes: tuple[int, int],
-    schedule: ProbeSchedule,
+    schedule: TrainingSchedule,
     *,
     state: Path | None = None,
     key: str = "",
@@ -90,7 +90,7 @@ class _TrainingState:
     best  the parameters of the best epoch, once epochs were judged
     """
 
-    def __init__(self, probe: nn.Module, schedule: ProbeSchedule) -> None:
+    def __init__(self, probe: nn.Module, schedule: TrainingSchedule) -> None:
         self.probe, self.schedule = probe, schedule
         self.optimizer = torch.optim.Adam(probe.parameters(), lr=schedule.rate)
         self.epoch = self.position = self.worse = 0

@@ -26,7 +26,7 @@ from headscope.run.shard_files import State
 
 CAUSAL, MASKED, ANSWERS, VECTORS = "causal", "masked", "answers", "vectors"
 TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
-COMPARED = 1 / 8  # ours: the share of predicted tokens at which two predictions are compared
+AT_PLACES = 1 / 8  # ours: the share of predicted tokens at which two predictions are compared
 
 
 class OutputScore(Protocol):
@@ -234,7 +234,7 @@ def finite(difference: torch.Tensor) -> torch.Tensor:
 def _some_of(places: Ints, example: Example, seed: int) -> Ints:
     """A part of the places at which a token is predicted, in order."""
     random = generator(seed, "fitted places", example.document, example.id)
-    return np.sort(random.choice(places, math.ceil(len(places) * COMPARED), replace=False))
+    return np.sort(random.choice(places, math.ceil(len(places) * AT_PLACES), replace=False))
 
 
 def _wide(logits: torch.Tensor) -> torch.Tensor:

@@ -142,7 +142,7 @@ function paintLabel(cell, unit) {
 function describe(unit) {
   const metric = metricNow();
   const number = metric ? [element("p", { class: "number" }, `${metric.label}: ${metric.text[unit]}`)] : [];
-  const says = sentencesOf(unit).map((words) => element("p", {}, words));
+  const says = sentencesOf(unit).map((words) => element("p", {}, words.replace(/ (?=%)/g, "\u00a0")));
   const name = element("h3", {}, headLink(unit), " ", glyph(kindOf(unit)));
   document.getElementById("panel").replaceChildren(name, ...number, ...says);
 }
