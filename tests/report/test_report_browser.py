@@ -222,7 +222,7 @@ def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opene
     cell.focus()
     told = page.locator("#panel").text_content()
     assert told.startswith("L3·H9")
-    assert "case marker → noun, 79 % [" in told
+    assert "case marker → noun, 79\u00a0% [" in told
     page.locator("#cell-L1H3").hover()
     assert page.locator("#panel").text_content().startswith("L1·H3")
     cell.evaluate("""cell => {
