@@ -162,7 +162,7 @@ def _logits_in_blocks(
     The layers run once. For each block the network runs again from their last hidden states, so
     that all it does behind them is done: norms, the head, caps and scales of logits.
     """
-    stem: Any = network.get_decoder()
+    stem: Any = network.get_decoder()  # type: ignore[no-untyped-call]
     outputs, states = list[Any](), list[torch.Tensor]()
 
     def keep(_module: Any, _args: Any, output: Any) -> Any:

@@ -83,8 +83,9 @@ class WeightMaps:
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)
         norm = folded(last, rows.shape[1])
-        for some in () if norm is None else torch.split(rows, SOME):  # never a second copy of all
-            some.copy_(norm.back(some))
+        if norm is not None:
+            for some in torch.split(rows, SOME):  # never a second copy of all
+                some.copy_(norm.back(some))
         return rows
 
     def layers(self) -> Iterator[HeadMatrices]:
