@@ -74,9 +74,10 @@ def test_losses_in_blocks_are_those_of_all_logits(kind: str) -> None:
     torch.testing.assert_close(after, logits, rtol=0, atol=0)  # the network is as it was
 
 
-def test_a_network_that_hides_its_layers_is_read_at_once() -> None:
+@pytest.mark.parametrize("stem", [torch.nn.Identity(), None])
+def test_a_network_that_hides_its_layers_is_read_at_once(stem: torch.nn.Module | None) -> None:
     network = decoder("plain")
-    network.get_decoder = torch.nn.Identity
+    network.get_decoder = lambda: stem or network.lm_head  # which gives no states
     run = partial(run_network, network, IDS, torch.ones_like(IDS))
     with torch.inference_mode():
         logits = run().logits[:, :-1]

@@ -166,7 +166,9 @@ def _logits_in_blocks(
     outputs, states = list[Any](), list[torch.Tensor]()
 
     def keep(_module: Any, _args: Any, output: Any) -> Any:
-        hidden = output.last_hidden_state  # [row, position, model]
+        hidden = getattr(output, "last_hidden_state", None)  # [row, position, model]
+        if hidden is None:
+            return output
         states.append(hidden[rows, columns])
         outputs.append(_with_states(output, hidden[:1, :1]))
         return outputs[-1]
@@ -185,7 +187,7 @@ def _logits_in_blocks(
 
     if outputs:
         return answer, blocks()
-    return answer, iter(torch.split(answer.logits[rows, columns], ROWS))  # it has layers elsewhere
+    return answer, iter(torch.split(answer.logits[rows, columns], ROWS))  # its states are unknown
 
 
 def _with_states(output: Any, hidden: torch.Tensor) -> Any:
