@@ -19,7 +19,7 @@ from headscope.corpus.drawn import DrawnCorpus
 from headscope.errors import InputError
 from headscope.report.build import first_findings
 from headscope.report.run_facts import stopped_early
-from headscope.run.stopping import NARROW, Goal, Stopping, widths
+from headscope.run.stopping import NARROW, Goal, Stopping, narrower
 
 WORDS = (
     "the",
@@ -67,7 +67,7 @@ def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
     assert counts["documents"] == until["documents"] == early.tree.attrs["documents"]
     assert counts["tokens"] == until["tokens"] < until["of_tokens"]
     for name in early:
-        assert max(widths(early[name]).values()) < 0.2
+        assert max(narrower(early[name], 0.2).values()) < 1
 
 
 def test_its_numbers_are_those_of_the_documents_that_it_read(tiny, early):
@@ -252,3 +252,26 @@ def test_a_forecast_of_what_is_out_of_reach_says_so(tiny):
     assert np.isnan(few.total)
     assert few.as_dict()["total"] is None
     assert "nothing that was asked has an interval" in "\n".join(few.lines())
+
+
+@pytest.mark.parametrize(("value", "spread"), [(2.0, 1.5), (0.4, 2.0), (3.0, 0.3)])
+def test_a_width_that_grows_from_a_logarithm_is_compared_there(value, spread):
+    ends = {"_ci_low": value * np.exp(-spread), "_ci_high": value * np.exp(spread)}
+    result = nats(value, **ends)
+    times = narrower(result, 0.1)["much"]
+    # By so much narrower in its logarithm, it is as wide as wanted: a tenth of the value.
+    assert 2 * value * np.sinh(spread / times) == pytest.approx(0.1 * value)
+    assert times < narrower(nats(value, _ci_low=-1.0, _ci_high=ends["_ci_high"]), 0.1)["much"]
+
+
+def test_any_other_width_is_compared_as_it_is():
+    assert narrower(nats(2.0, _ci_low=1.0, _ci_high=3.0), 0.1)["much"] == pytest.approx(10)
+    narrow = nats(2.0, _ci_low=1.95, _ci_high=2.1)  # enough, on whatever scale
+    assert narrower(narrow, 0.1)["much"] == pytest.approx(0.75)
+
+
+def nats(value: float, **ends: float) -> xr.Dataset:
+    names = {"much": value} | {f"much{end}": number for end, number in ends.items()}
+    return xr.Dataset(
+        {name: ("head", [number], {"units": "nats"}) for name, number in names.items()}
+    )

@@ -23,7 +23,7 @@ from headscope.claims.length_bands import BANDS
 from headscope.core.confidence import holding_at_every_look, more_documents
 from headscope.core.head_names import names_of
 from headscope.core.progress import LOGGER
-from headscope.core.results import LIMITS, estimates
+from headscope.core.results import LIMITS, Floats, estimates
 from headscope.corpus import Corpus
 from headscope.corpus.drawn import Draw, DrawnCorpus
 from headscope.model.model import Model
@@ -162,20 +162,17 @@ class Stopping:
         return look.enough or (look.measured and 0 < self.sample <= tokens)
 
     def _looked(self, look: Look, results: Results) -> Look:
+        width = NARROW if self.until == LABELS else float(self.until)
         wide = {
-            name: widths(result) for name, result in results.items() if not name.startswith(BANDS)
+            name: narrower(result, width)
+            for name, result in results.items()
+            if not name.startswith(BANDS)
         }
         missing = tuple(n for n, some in wide.items() if not some and with_intervals(results[n]))
         measured = any(wide.values())
         if self.until != LABELS or missing:
-            needed = {f"{n}.{v}": w for n, some in wide.items() for v, w in some.items()}
-            times = 1 / NARROW if self.until == LABELS else 1 / float(self.until)
-            return replace(
-                look,
-                needed={name: times * width for name, width in needed.items()},
-                missing=missing,
-                measured=measured,
-            )
+            needed = {f"{n}.{v}": times for n, some in wide.items() for v, times in some.items()}
+            return replace(look, needed=needed, missing=missing, measured=measured)
         tree = self.tree(results)
         opened, names = open_labels(tree), replace(names_of(tree), first=1)  # as files count
         if not any(map(_is_wide, opened)):  # untrained networks are read once all else is known
@@ -194,11 +191,10 @@ class Stopping:
         there = sum(shard.tokens for shard in self.plan.shards)
         if tokens[name] > FAR * there:
             LOGGER.warning(
-                "after %s tokens the widest interval of %s is %.2g, and --until %g would take "
-                "about %.2g tokens; the corpus has about %.2g, and all of it is read: stop this "
-                "run, and ask for less, or for fewer --analyses",
-                *(f"{look.tokens:,}", name, look.needed[name] * float(self.until)),
-                *(self.until, tokens[name], there),
+                "by the first %s tokens, --until %g would take about %.2g for %s; the corpus has "
+                "about %.2g, and all of it is read: stop this run, and ask for less, or for fewer "
+                "--analyses",
+                *(f"{look.tokens:,}", self.until, tokens[name], name, there),
             )
 
     def record(self, draw: Draw) -> dict[str, Any]:
@@ -246,22 +242,35 @@ class Stopping:
         )
 
 
-def widths(result: xr.Dataset) -> dict[str, float]:
-    """The widest interval of each number of a group, in points of its scale.
+def narrower(result: xr.Dataset, width: float) -> dict[str, float]:
+    """How many times narrower the interval of each number of a group must be; the widest cell's.
 
-    The scale is 1 for what lies between -1 and 1, such as shares and correlations; else the largest
-    value of any cell: of nats, norms and counts. Numbers without intervals are left out, and those
-    whose intervals are over heads: these do not narrow with more documents. So are single cells
-    without one, such as of rare relations.
+    The scale of a width is 1 for what lies between -1 and 1, such as shares and correlations; else
+    the largest value of any cell: of nats, norms and counts. Numbers without intervals are left
+    out, and those whose intervals are over heads: these do not narrow with more documents. So are
+    single cells without one, such as of rare relations.
     """
     out = dict[str, float]()
     for name in with_intervals(result):
-        width = result[f"{name}_ci_high"].values - result[f"{name}_ci_low"].values
-        if np.isfinite(width).any():
+        value, low, high = (result[f"{name}{end}"].values for end in ("", *LIMITS))
+        if np.isfinite(high - low).any():
             share = result[name].attrs.get("units") in ("1", "probability")
-            scale = max(float(np.nanmax(np.abs(result[name].values))), 1.0 if share else 0.0)
-            out[name] = float(np.nanmax(width)) / scale if scale else 0.0
+            scale = max(float(np.nanmax(np.abs(value))), 1.0 if share else 0.0)
+            out[name] = float(np.nanmax(_times(value, low, high, width * scale))) if scale else 0.0
     return out
+
+
+def _times(value: Floats, low: Floats, high: Floats, width: float) -> Floats:
+    """[*cell] how many times narrower an interval must be; below 1 where it is narrow enough.
+
+    One of a positive number reaches farther upwards: it is even in its logarithm, so that its width
+    falls much faster than the root of what is read. So it is compared there.
+    """
+    times = (high - low) / width
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_logs = np.log(high / low) / 2 / np.arcsinh(width / (2 * value))
+    upwards = (times > 1) & (low > 0) & (high - value > value - low)
+    return np.asarray(np.where(upwards, np.clip(in_logs, 1, times), times))
 
 
 def with_intervals(result: xr.Dataset) -> list[str]:
