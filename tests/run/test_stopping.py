@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 from types import SimpleNamespace
 
@@ -128,10 +129,11 @@ def test_stopped_and_continued_it_is_the_same(tiny, early, tmp_path, moment):
 
 def test_what_it_cannot_know_so_well_is_said_before_and_after(tiny, caplog):
     with caplog.at_level(logging.WARNING, "headscope"):
-        run = hs.atlas(tiny, texts(60), **HOW | {"until": 0.001})
-    assert "would take about" in caplog.text
+        run = hs.atlas(tiny, texts(), **HOW | {"until": 0.001})
     until = run.manifest["until"]
-    assert until["documents"] == 60
+    [warned] = re.findall(r"by the first ([\d,]+) tokens, .* would take about", caplog.text)
+    assert until["tokens"] / 4 <= int(warned.replace(",", "")) < until["tokens"] / 2
+    assert until["documents"] == 160
     assert not until["known"]
     assert until["why"].startswith("all was read, and wider than 0.001 are ")
 
@@ -232,7 +234,7 @@ def test_heads_are_named_by_the_models_own_layers_and_counted_as_everywhere(earl
 
 def test_a_forecast_says_how_much_it_takes_and_a_run_agrees(tiny, monkeypatch):
     """From 60 of 160 documents; the run stops at the first look behind it, or the one before."""
-    monkeypatch.setattr("headscope.run.forecast.SAMPLE", 900)
+    monkeypatch.setattr("headscope.run.stopping.SAMPLE", 900)
     how = {"analyses": ["surface"], "shard_tokens": 150, "execution": STOCK["execution"]}
     result = hs.forecast(tiny, texts(), until=0.2, **how)
     assert 900 <= result.tokens < result.total < result.of_tokens == 2474

@@ -18,7 +18,6 @@ from headscope.run.execution import LABELS, Execution, checked_until, until_opti
 from headscope.run.settings import Settings
 from headscope.tasks.task_request import Loading, loaded
 
-SAMPLE = 16_384  # ours: tokens; with fewer than 30 documents among them more are read
 SHOWN = 12  # numbers or labels, those that take most
 
 
@@ -121,7 +120,7 @@ def forecast(request: ForecastRequest) -> Forecast:
     corpus = checked_corpus(request, request.corpus)
     request.before_loading(corpus)
     from headscope.run.corpus_run import corpus_run
-    from headscope.run.stopping import Goal
+    from headscope.run.stopping import SAMPLE, Goal
 
     run = corpus_run(
         loaded(request.model, Loading.of(request), request.stack),

@@ -36,7 +36,8 @@ from headscope.run.settings import Settings
 FEWEST_READ = 30  # ours: documents before the first look: of 20, rare events are seen too seldom
 NARROW = LEAST_EFFECT  # of a label that stays undecided: what makes no difference elsewhere
 LOOK_TOKENS = 4096  # ours: of a shard, at most
-FAR = 2  # ours: times the corpus; of a width that a first look calls farther off it warns
+SAMPLE = 16_384  # ours: tokens of a forecast; of a smaller corpus a run warns after a quarter
+FAR = 2  # ours: times the corpus; of a width that the sample calls farther off it warns
 NAMED = 3  # of what is open, in words
 Until = float | str
 Results = Mapping[str, xr.Dataset]
@@ -155,7 +156,7 @@ class Stopping:
         if documents >= FEWEST_READ or shards == len(self.plan.shards):
             with holding_at_every_look(documents):
                 look = self._looked(look, self.results(merged))
-        if not self.sample and not any(one.measured for one in self.looks):
+        if not self.sample and self.until != LABELS:
             self._warn(look)
         self.looks.append(look)
         self.seconds += process_time() - start
@@ -183,12 +184,13 @@ class Stopping:
         return replace(look, needed=needed, border=border, measured=measured)
 
     def _warn(self, look: Look) -> None:
-        """Say, from the first look, that a width is out of reach; the run goes on."""
-        if self.until == LABELS or not look.needed:
+        """Say once, from a sample, that a width is out of reach; the run goes on."""
+        there = sum(shard.tokens for shard in self.plan.shards)
+        before = max((one.tokens for one in self.looks if one.measured), default=0)
+        if not (look.needed and before < min(SAMPLE, there / 4) <= look.tokens):
             return
         tokens = look.tokens_needed()
         name = max(tokens, key=tokens.__getitem__)
-        there = sum(shard.tokens for shard in self.plan.shards)
         if tokens[name] > FAR * there:
             LOGGER.warning(
                 "by the first %s tokens, --until %g would take about %.2g for %s; the corpus has "
