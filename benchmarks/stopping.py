@@ -21,7 +21,7 @@ import headscope as hs
 from headscope.claims.head_labels import head_labels, open_labels
 from headscope.core.confidence import more_documents
 from headscope.run import corpus_run
-from headscope.run.stopping import LABELS, NARROW, Look, Stopping, narrower
+from headscope.run.stopping import LABELS, NARROW, Look, Stopping, times_narrower
 
 POINTS = (0.1, 0.04, 0.02)
 Labels = dict[tuple[int, int], set[str]]
@@ -54,7 +54,7 @@ class Watched(Stopping):
         numbers = {
             f"{group}.{name}": width
             for group, result in results.items()
-            for name, width in narrower(result, 1.0).items()  # the width, if below 1
+            for name, width in times_narrower(result, 1.0).items()  # the width, if below 1
             if not group.startswith("bands")
         }
         tree = self.tree(results)

@@ -20,7 +20,7 @@ from headscope.corpus.drawn import DrawnCorpus
 from headscope.errors import InputError
 from headscope.report.build import first_findings
 from headscope.report.run_facts import stopped_early
-from headscope.run.stopping import NARROW, Goal, Stopping, narrower
+from headscope.run.stopping import NARROW, Goal, Stopping, times_narrower
 
 WORDS = (
     "the",
@@ -68,7 +68,7 @@ def test_a_run_reads_as_much_as_it_needs_and_says_why(early):
     assert counts["documents"] == until["documents"] == early.tree.attrs["documents"]
     assert counts["tokens"] == until["tokens"] < until["of_tokens"]
     for name in early:
-        assert max(narrower(early[name], 0.2).values()) < 1
+        assert max(times_narrower(early[name], 0.2).values()) < 1
 
 
 def test_its_numbers_are_those_of_the_documents_that_it_read(tiny, early):
@@ -260,16 +260,16 @@ def test_a_forecast_of_what_is_out_of_reach_says_so(tiny):
 def test_a_width_that_grows_from_a_logarithm_is_compared_there(value, spread):
     ends = {"_ci_low": value * np.exp(-spread), "_ci_high": value * np.exp(spread)}
     result = nats(value, **ends)
-    times = narrower(result, 0.1)["much"]
+    times = times_narrower(result, 0.1)["much"]
     # By so much narrower in its logarithm, it is as wide as wanted: a tenth of the value.
     assert 2 * value * np.sinh(spread / times) == pytest.approx(0.1 * value)
-    assert times < narrower(nats(value, _ci_low=-1.0, _ci_high=ends["_ci_high"]), 0.1)["much"]
+    assert times < times_narrower(nats(value, _ci_low=-1.0, _ci_high=ends["_ci_high"]), 0.1)["much"]
 
 
 def test_any_other_width_is_compared_as_it_is():
-    assert narrower(nats(2.0, _ci_low=1.0, _ci_high=3.0), 0.1)["much"] == pytest.approx(10)
+    assert times_narrower(nats(2.0, _ci_low=1.0, _ci_high=3.0), 0.1)["much"] == pytest.approx(10)
     narrow = nats(2.0, _ci_low=1.95, _ci_high=2.1)  # enough, on whatever scale
-    assert narrower(narrow, 0.1)["much"] == pytest.approx(0.75)
+    assert times_narrower(narrow, 0.1)["much"] == pytest.approx(0.75)
 
 
 def nats(value: float, **ends: float) -> xr.Dataset:

@@ -6,7 +6,7 @@ losses an objective has `answers`, the probability of the right answer (which At
 and `asking`, a context in which the network returns only the logits that the loss needs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,14 +74,8 @@ class TokenLoss:
         run      runs the network on the inputs of these places
         seen_by  a context for the pass through the layers
         """
-        right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
         answer, blocks = _logits_in_blocks(network, run, *self._asked(places), seen_by)
-        parts = zip(blocks, torch.split(right, ROWS), strict=True)
-        losses = [
-            functional.cross_entropy(_wide(logits), some.to(logits.device), reduction="none")
-            for logits, some in parts
-        ]
-        return answer, torch.cat(losses)
+        return answer, self._entropies(map(wide, blocks), places)
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """[row] losses; logits [predicted position of any row, vocabulary]."""
@@ -117,15 +111,23 @@ class TokenLoss:
         return rows, np.concatenate([self.asked[at] for at in places])
 
     def _each(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
-        if logits.shape[:-1] != right.shape:
+        count = sum(len(self.right[at]) for at in places)
+        if logits.shape[:-1] != (count,):
             raise ModelError(
-                f"the language-model head gave {tuple(logits.shape)} for {len(right)} requested "
+                f"the language-model head gave {tuple(logits.shape)} for {count} requested "
                 "places; please report this model"
             )
-        rows = torch.split(logits, ROWS), torch.split(right.to(logits.device), ROWS)
-        parts = zip(*rows, strict=True)
-        return torch.cat([functional.cross_entropy(*one, reduction="none") for one in parts])
+        return self._entropies(torch.split(logits, ROWS), places)
+
+    def _entropies(self, blocks: Iterable[torch.Tensor], places: Sequence[int]) -> torch.Tensor:
+        right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
+        parts = zip(blocks, torch.split(right, ROWS), strict=True)
+        return torch.cat(
+            [
+                functional.cross_entropy(logits, some.to(logits.device), reduction="none")
+                for logits, some in parts
+            ]
+        )
 
     def means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """[row] means of what each of its predicted positions has."""
@@ -207,7 +209,8 @@ def _answering(module: Any, output: Any) -> Iterator[None]:
             module.forward = before
 
 
-def _wide(logits: torch.Tensor) -> torch.Tensor:
+def wide(logits: torch.Tensor) -> torch.Tensor:
+    """The same in float32 or wider."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 

@@ -165,7 +165,7 @@ class Stopping:
     def _looked(self, look: Look, results: Results) -> Look:
         width = NARROW if self.until == LABELS else float(self.until)
         wide = {
-            name: narrower(result, width)
+            name: times_narrower(result, width)
             for name, result in results.items()
             if not name.startswith(BANDS)
         }
@@ -193,9 +193,9 @@ class Stopping:
         name = max(tokens, key=tokens.__getitem__)
         if tokens[name] > FAR * there:
             LOGGER.warning(
-                "by the first %s tokens, --until %g would take about %.2g for %s; the corpus has "
-                "about %.2g, and all of it is read: stop this run, and ask for less, or for fewer "
-                "--analyses",
+                "by the first %s tokens, --until %g would take about %.2g tokens, for %s; the "
+                "corpus has about %.2g, and all of it is read: stop this run, and ask for less, or "
+                "for fewer --analyses",
                 *(f"{look.tokens:,}", self.until, tokens[name], name, there),
             )
 
@@ -244,7 +244,7 @@ class Stopping:
         )
 
 
-def narrower(result: xr.Dataset, width: float) -> dict[str, float]:
+def times_narrower(result: xr.Dataset, width: float) -> dict[str, float]:
     """How many times narrower the interval of each number of a group must be; the widest cell's.
 
     The scale of a width is 1 for what lies between -1 and 1, such as shares and correlations; else

@@ -10,7 +10,7 @@ import torch
 
 from headscope.errors import HeadscopeError
 from headscope.experiments.probes import resumable_training
-from headscope.experiments.probes.resumable_training import TrainingSchedule, drawn_with, train
+from headscope.experiments.probes.resumable_training import LearningSchedule, drawn_with, train
 
 DATA = torch.linspace(-1, 1, 12)
 
@@ -30,7 +30,7 @@ def loss_of(line: Line, items, stop_after: list[int] | None = None) -> torch.Ten
     return ((line.slope * x - x) ** 2).sum()
 
 
-def trained(folder: Path, schedule: TrainingSchedule, stop_after: int | None = None) -> Line:
+def trained(folder: Path, schedule: LearningSchedule, stop_after: int | None = None) -> Line:
     line = Line()
     stop = None if stop_after is None else [stop_after]
     train(
@@ -48,7 +48,7 @@ def trained(folder: Path, schedule: TrainingSchedule, stop_after: int | None = N
 def test_a_training_that_was_stopped_ends_in_the_same_bits(
     tmp_path: Path, monkeypatch, stop_after: int
 ) -> None:
-    schedule = TrainingSchedule(epochs=3, batch=2, rate=0.1, plateau=0.1)
+    schedule = LearningSchedule(epochs=3, batch=2, rate=0.1, plateau=0.1)
     whole = trained(tmp_path / "a", schedule)
     monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
@@ -61,14 +61,14 @@ def test_a_training_that_was_stopped_ends_in_the_same_bits(
 def test_the_state_of_another_training_is_not_taken(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path, TrainingSchedule(1, 1, 0.1), stop_after=5)
+        trained(tmp_path, LearningSchedule(1, 1, 0.1), stop_after=5)
     line = Line()
     steps = []
     train(
         line,
         (lambda items: steps.append(1) or loss_of(line, items), lambda items: None),
         (9, 0),
-        TrainingSchedule(1, 1, 0.1),
+        LearningSchedule(1, 1, 0.1),
         state=tmp_path / "state",
         key="another",
     )
@@ -87,7 +87,7 @@ def test_training_ends_when_dev_gets_no_better_and_keeps_the_best(tmp_path: Path
         line,
         (lambda items: loss_of(line, items), dev),
         (4, 1),
-        TrainingSchedule(9, 1, 0.1, patience=2),
+        LearningSchedule(9, 1, 0.1, patience=2),
         state=tmp_path / "s",
         key="k",
     )
@@ -101,7 +101,7 @@ def test_one_epoch_asks_nothing_of_dev(tmp_path: Path) -> None:
         line,
         (lambda items: loss_of(line, items), lambda items: 1 / 0),
         (4, 2),
-        TrainingSchedule(1, 1, 0.1),
+        LearningSchedule(1, 1, 0.1),
         state=tmp_path / "s",
         key="k",
     )
@@ -114,7 +114,7 @@ def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
             Line(),
             (lambda items: torch.tensor(np.nan), lambda items: None),
             (4, 0),
-            TrainingSchedule(1, 1, 0.1),
+            LearningSchedule(1, 1, 0.1),
             state=tmp_path / "s",
             key="k",
         )

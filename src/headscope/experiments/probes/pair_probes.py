@@ -19,7 +19,7 @@ from headscope.core.accumulators import Ints, generator
 from headscope.experiments.probes import trees
 from headscope.experiments.probes.feature_files import FeatureFolder
 from headscope.experiments.probes.probe_plan import NETWORK, ProbePlan, ProbeTraining
-from headscope.experiments.probes.resumable_training import TrainingSchedule, drawn_with, train
+from headscope.experiments.probes.resumable_training import LearningSchedule, drawn_with, train
 from headscope.experiments.probes.settings import NEED_WORDS
 from headscope.run.shard_files import State
 
@@ -234,7 +234,7 @@ def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     first, dev, test = (_SeenSplit(job.probe, features, part) for part in range(3))
     drawn = generator(settings.seed, "training set").permutation(plan.size)[: job.size]
     name = f"{job.probe}-{job.size}-{job.seed}"
-    schedule = TrainingSchedule(
+    schedule = LearningSchedule(
         settings.epochs, 1, settings.rate, settings.patience, seed=settings.seed + job.seed
     )
     train(

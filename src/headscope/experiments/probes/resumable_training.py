@@ -29,7 +29,7 @@ Progress = Callable[[int], object]  # items seen since it was last called
 
 
 @dataclass(frozen=True)
-class TrainingSchedule:
+class LearningSchedule:
     """How long a network is trained, and how fast it learns.
 
     batch     items of a step
@@ -49,7 +49,7 @@ def train(
     probe: nn.Module,
     losses: tuple[Loss, Loss],
     sizes: tuple[int, int],
-    schedule: TrainingSchedule,
+    schedule: LearningSchedule,
     *,
     state: Path | None = None,
     key: str = "",
@@ -90,7 +90,7 @@ class _TrainingState:
     best  the parameters of the best epoch, once epochs were judged
     """
 
-    def __init__(self, probe: nn.Module, schedule: TrainingSchedule) -> None:
+    def __init__(self, probe: nn.Module, schedule: LearningSchedule) -> None:
         self.probe, self.schedule = probe, schedule
         self.optimizer = torch.optim.Adam(probe.parameters(), lr=schedule.rate)
         self.epoch = self.position = self.worse = 0

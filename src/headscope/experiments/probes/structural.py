@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from torch import nn
 
 from headscope.core.accumulators import Float64, correlation
-from headscope.experiments.probes.resumable_training import TrainingSchedule, drawn_with, train
+from headscope.experiments.probes.resumable_training import LearningSchedule, drawn_with, train
 from headscope.experiments.probes.trees import ROOT, TreeSentence, undirected_right
 from headscope.experiments.probes.word_features import Features
 from headscope.run.shard_files import State
@@ -99,7 +99,7 @@ def structural_scores(
     returns  see `judged`
     """
     width = data[0].read(0).shape[1]
-    schedule = TrainingSchedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
+    schedule = LearningSchedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
     probes = {}
     for measure in PREDICTED:
         with drawn_with(seed, "structural", measure):

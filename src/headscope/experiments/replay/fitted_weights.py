@@ -21,7 +21,7 @@ from headscope.core.accumulators import generator
 from headscope.core.progress import Advance
 from headscope.corpus.packing import batches
 from headscope.experiments.importance.gradients import frozen
-from headscope.experiments.probes.resumable_training import TrainingSchedule, train
+from headscope.experiments.probes.resumable_training import LearningSchedule, train
 from headscope.experiments.replay.replacements import RowsOfInput, StandIns, replacing
 from headscope.experiments.replay.scores import Difference, finite
 from headscope.model.variants import Head
@@ -88,7 +88,7 @@ class FittedWeights:
 
     def fit(self, advance: Advance) -> HeadRules:
         """The rules with fitted weights."""
-        schedule = TrainingSchedule(self.epochs, 1, RATE, seed=self.seed)
+        schedule = LearningSchedule(self.epochs, 1, RATE, seed=self.seed)
         network = self.stand_ins.model.network
         with frozen(network), replacing(network, gradients=True) as self.change:
             sizes = len(self.steps), 0

@@ -20,7 +20,7 @@ from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64
-from headscope.model.language_model import TokenLoss
+from headscope.model.language_model import TokenLoss, wide
 from headscope.model.model import Model, run_network
 from headscope.run.shard_files import State
 
@@ -89,7 +89,7 @@ class LossScore:
         """[input] losses; HeadscopeError for one that is not finite."""
         with self.objective.asking(model.network, places):
             answer: Any = run_network(model.network, *batch.inputs, keep=False)
-        losses = self.objective.losses(_wide(answer.logits), places)
+        losses = self.objective.losses(wide(answer.logits), places)
         bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
         if len(bad):
             raise HeadscopeError(
@@ -195,7 +195,7 @@ class PredictionDivergence:
         """[asked token of any input, token] log probabilities."""
         with self.objective.asking(model.network, places):
             answer: Any = run_network(model.network, *batch.inputs, keep=False)
-        return torch.log_softmax(_wide(answer.logits), -1)
+        return torch.log_softmax(wide(answer.logits), -1)
 
     def difference(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[asked token of any input] the divergence."""
@@ -235,10 +235,6 @@ def _some_of(places: Ints, example: Example, seed: int) -> Ints:
     """A part of the places at which a token is predicted, in order."""
     random = generator(seed, "fitted places", example.document, example.id)
     return np.sort(random.choice(places, math.ceil(len(places) * AT_PLACES), replace=False))
-
-
-def _wide(logits: torch.Tensor) -> torch.Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def _divergence(output: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
