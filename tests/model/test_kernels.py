@@ -12,6 +12,7 @@ from scipy.special import xlogy
 
 from forked import forked
 from headscope.model import compiled_loops, kernels
+from headscope.model.row_sums import add_rows
 
 EXAMPLES, HEADS, TOKENS = 3, 4, 37
 LENGTHS = np.array([37, 20, 1], np.int64)
@@ -35,9 +36,19 @@ def bits(p: np.ndarray) -> np.ndarray:
 
 
 def scan(attention: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    entropy = np.zeros(attention.shape[:3], np.float32)
-    columns = np.zeros((len(attention), attention.shape[1], 2, attention.shape[3]), np.float32)
-    kernels.scan(attention, LENGTHS[: len(attention)], classes, entropy, columns)
+    return scan_of(attention, LENGTHS[: len(attention)], classes)
+
+
+def scan_of(
+    attention: np.ndarray, lengths: np.ndarray, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Entropies, bits, and column sums; of words nothing."""
+    examples, heads, queries, keys = attention.shape
+    entropy = np.zeros((examples, heads, queries), np.float32)
+    columns = np.zeros((examples, heads, 2, keys), np.float32)
+    none = np.zeros((0, heads, queries, 4), np.float32)
+    tokens = np.zeros((examples, keys), np.int32)
+    add_rows(attention, lengths, np.int32(classes), tokens, tokens, entropy, columns, none)
     return entropy, columns
 
 
@@ -114,24 +125,15 @@ def test_uniform_attention_has_log2_n_bits() -> None:
     for n in (1, 2, 3, 17, 37):
         attention = np.zeros((1, 2, 37, 37), np.float32)
         attention[:, :, :n, :n] = 1 / n
-        entropy = np.zeros((1, 2, 37), np.float32)
-        columns = np.zeros((1, 2, 2, 37), np.float32)
-        lengths = np.array([n])
-        kernels.scan(attention, lengths, np.zeros((1, 37), np.int64), entropy, columns)
+        entropy, _ = scan_of(attention, np.array([n]), np.zeros((1, 37)))
         np.testing.assert_allclose(entropy[:, :, :n], np.log2(n), rtol=3e-7, atol=1e-7)
 
 
 def test_the_logarithm_is_good_to_six_digits_over_all_floats() -> None:
     """One weight to a row, so the entropy is -x log2 x itself, for x from 1e-38 to 2."""
     x = np.geomspace(1.2e-38, 2, 200_000).astype(np.float32)
-    entropy = np.zeros((len(x), 1, 1), np.float32)
-    kernels.scan(
-        x.reshape(-1, 1, 1, 1),
-        np.ones(len(x), np.int64),
-        np.zeros((len(x), 1), np.int64),
-        entropy,
-        np.zeros((len(x), 1, 2, 1), np.float32),
-    )
+    ones = np.ones(len(x), np.int64)
+    entropy, _ = scan_of(x.reshape(-1, 1, 1, 1), ones, np.zeros((len(x), 1)))
     exact = -x.astype(np.float64) * np.log2(x.astype(np.float64))
     near_one = np.abs(x - 1) < 0.3  # there x log2 x passes through 0
     np.testing.assert_allclose(entropy[~near_one, 0, 0], exact[~near_one], rtol=3e-7)
@@ -286,10 +288,10 @@ DIGESTS = """
 import hashlib, importlib, json
 import numba
 import numpy as np
-from headscope.model import kernels, kernels_of_words
+from headscope.model import kernels, kernels_of_words, row_sums
 
 numba.config.CACHE_DIR = "."
-for module in (kernels, kernels_of_words):
+for module in (kernels, kernels_of_words, row_sums):
     importlib.reload(module)
 
 draw = np.random.default_rng(0)
@@ -305,11 +307,14 @@ whole = draw.standard_normal((37, 48), dtype=np.float32)
 rows = np.stack([np.arange(19) * 2, np.minimum(np.arange(19) * 2 + 2, 37)], -1)
 count = (lengths + 1) // 2
 out = {
-    "scan": (np.zeros((3, 4, 37), np.float32), np.zeros((3, 4, 2, 37), np.float32)),
+    "add_rows": (
+        np.zeros((3, 4, 37), np.float32),
+        np.zeros((3, 4, 2, 37), np.float32),
+        np.zeros((3, 4, 37, 4), np.float32),
+    ),
     "summed_norms": (np.zeros((3, 37, 37), np.float32),),
     "nearness": (np.zeros((37, 37), np.float32),),
     "part_norms": (np.zeros((5, 300), np.float32),),
-    "word_sums": (np.zeros((3, 4, 37, 4), np.float32),),
     "word_maps": (np.zeros((3, 4, 19, 19), np.float32),),
     "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
     "pair_sums": (np.zeros((4, 4)),),
@@ -317,11 +322,16 @@ out = {
     "alike": (np.zeros((3, 4, 4)),),
 }
 given = {
-    "scan": (maps, lengths, classes),
+    "add_rows": (
+        maps,
+        lengths,
+        np.int32(classes),
+        np.int32(classes[::-1]),
+        draw.integers(0, 9, (3, 37), np.int32),
+    ),
     "summed_norms": (maps, gram, lengths),
     "nearness": (maps[0], draw.standard_normal((4, 48, 37), dtype=np.float32), whole),
     "part_norms": (own, output, bias, residual, scale),
-    "word_sums": (maps, lengths, np.int32(classes), draw.integers(0, 9, (3, 37), np.int32)),
     "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
     "pair_sums": (maps[0], np.ones(37, np.float32), 37),
@@ -330,7 +340,7 @@ given = {
 }
 found = {}
 for name, arrays in given.items():
-    loop = getattr(kernels, name, None) or getattr(kernels_of_words, name)
+    loop = next(getattr(m, name) for m in (kernels, kernels_of_words, row_sums) if hasattr(m, name))
     loop(*arrays, *out[name])
     found[name] = [hashlib.sha256(array.tobytes()).hexdigest() for array in out[name]]
 print(json.dumps(found))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from headscope.errors import ModelError
+from headscope.model import layer, row_sums
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.kernels import compiled
@@ -19,6 +20,7 @@ from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network
 DERIVED = {
     "entropy": lambda view, batch: view.entropy(batch),
     "column sums": lambda view, batch: view.column_sums(batch),
+    "word sums": lambda view, batch: view.word_sums(batch),
     "value norms": lambda view, batch: view.value_norm * batch.mask[:, None],
     "summed norms": lambda view, batch: view.summed_norm(batch).sum(1),
 }
@@ -59,6 +61,43 @@ def test_entropies_and_column_sums_are_the_definitions(batch: Batch, wide: list[
         np.testing.assert_allclose(columns[:, 1, :n], a[:, sep].sum(1), atol=1e-13)
 
 
+def test_word_sums_are_the_definitions(batch: Batch) -> None:
+    view = tiny_views(batch, dtype=torch.float32)[1]
+    runs, ids = batch.word_runs.numpy(), batch.input_ids.numpy()
+    for row, n in enumerate(batch.lengths):
+        a = view.attention[row, :, :n, :n].double().numpy()
+        run, token = runs[row, :n], ids[row, :n]
+        word = (run[:, None] > 0) & (run > 0)
+        own, alike = run[:, None] == run, token[:, None] == token
+        nats = -a * np.log(np.where(a > 0, a, 1))
+        kinds = (a, own), (a, ~own), (a, alike & ~np.eye(n, dtype=bool)), (nats, own)
+        expected = np.stack([(of * (kind & word)).sum(-1) for of, kind in kinds], -1)
+        np.testing.assert_allclose(view.word_sums(batch)[row, :, :n], expected, atol=2e-6)
+
+
+def test_of_rows_only_what_is_asked_is_read_and_then_of_each_layer_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Alone and together are equal to the bit."""
+    readings: list[set[str]] = []
+
+    def counted(attention: torch.Tensor, of: Batch, wanted: set[str]) -> dict[str, torch.Tensor]:
+        readings.append(set(wanted))
+        return row_sums.row_sums(attention, of, wanted)
+
+    monkeypatch.setattr(layer, "row_sums", counted)
+    batch = Batch.of(tiny_examples(), VOCABULARY, replicates=0)
+    views = tiny_views(batch, dtype=torch.float32)
+    names = [row_sums.ENTROPY, row_sums.WORDS]
+    for view in views:
+        together = [view.row_sums(batch, name) for name in names]
+        for name, sums in zip(names, together, strict=True):
+            alone = row_sums.row_sums(view.attention, batch, {name})
+            assert alone.keys() == {name}
+            assert torch.equal(sums, alone[name])
+    assert readings == [{names[0]}, {names[1]}, *[set(names)] * (len(views) - 1)]
+
+
 def test_norms_and_inner_products_are_those_of_the_vectors(
     batch: Batch, wide: list[LayerView]
 ) -> None:
@@ -72,7 +111,7 @@ def test_norms_and_inner_products_are_those_of_the_vectors(
 
 def test_value_norms_are_the_same_when_the_inner_products_are_there(wide: list[LayerView]) -> None:
     for view in wide:
-        other = replace(view, _scans={})
+        other = replace(view, _row_sums={})
         _ = other.gram
         torch.testing.assert_close(other.value_norm, view.value_norm, rtol=1e-12, atol=1e-12)
 
@@ -93,7 +132,7 @@ def test_the_compiled_path_gives_what_torch_gives_in_float64(batch: Batch, what:
             attention=view.attention.double(),
             values=view.values.double(),
             site=_site(OutputProjection(view.projection.weight.double(), None)),
-            _scans={},
+            _row_sums={},
         )
         assert not compiled(double.attention)
         found, expected = (DERIVED[what](v, batch) for v in (view, double))
@@ -112,7 +151,7 @@ def _site(projection: OutputProjection):
 def test_a_weight_rounded_above_one_has_no_negative_entropy(dtype: torch.dtype) -> None:
     one = Batch.of([e for e in tiny_examples() if len(e) == 1], VOCABULARY, replicates=0)
     view = tiny_views(one, dtype=dtype)[0]
-    above = replace(view, attention=torch.full_like(view.attention, 1 + 1e-6), _scans={})
+    above = replace(view, attention=torch.full_like(view.attention, 1 + 1e-6), _row_sums={})
     assert (above.entropy(one) == 0).all()
 
 
@@ -124,7 +163,7 @@ def test_maps_in_any_memory_layout_give_the_same(batch: Batch, what: str) -> Non
         view,
         attention=view.attention.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0),
         values=torch.cat([view.values, view.values], -1)[..., : view.values.shape[-1]],
-        _scans={},
+        _row_sums={},
     )
     assert not strided.attention.is_contiguous()
     assert torch.equal(DERIVED[what](strided, batch), DERIVED[what](view, batch))
@@ -158,7 +197,7 @@ def test_bfloat16_is_summed_in_float32(batch: Batch, what: str) -> None:
         attention=view.attention.double(),
         values=view.values.double(),
         site=_site(projection),
-        _scans={},
+        _row_sums={},
     )
     torch.testing.assert_close(found.double(), DERIVED[what](double, batch), rtol=1e-5, atol=1e-5)
 

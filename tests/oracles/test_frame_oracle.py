@@ -127,7 +127,7 @@ def _observe_each(
         for row, (analysis, example) in enumerate(each):
             own = view.attention[row : row + 1, head : head + 1]
             alone = Batch.of([example], vocabulary, replicates=0)
-            analysis.observe(replace(view, index=0, attention=own, _scans={}), alone)
+            analysis.observe(replace(view, index=0, attention=own, _row_sums={}), alone)
 
 
 def test_heads_score_as_in_the_authors_code(

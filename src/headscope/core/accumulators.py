@@ -121,7 +121,11 @@ class Sums(Accumulator):
         """
         target = self.by_group[(slice(None), *at)]  # type: ignore[arg-type]  # a view, not a mask
         kept, cell = groups % len(target), target.shape[1:]
-        for group in np.unique(kept):
+        different = np.unique(kept)
+        if len(different) == len(kept):  # the same in one step
+            target[kept] += values.reshape(len(kept), *cell)
+            return
+        for group in different:
             target[group] += values[kept == group].sum(0, dtype=np.float64).reshape(cell)
 
     def folded(self, groups: int) -> Sums:
@@ -159,8 +163,7 @@ class Counts(Accumulator):
 
     def add(self, cells: npt.NDArray[np.int64]) -> None:
         """Count observations given as flat cell indices, any shape."""
-        counts = self.counts.reshape(-1)
-        counts += np.bincount(cells.ravel(), minlength=len(counts))
+        np.add.at(self.counts.reshape(-1), cells.ravel(), 1)
 
 
 @dataclass

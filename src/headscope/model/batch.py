@@ -154,6 +154,30 @@ class Batch:
         return torch.from_numpy(number).to(self.mask.device)
 
     @cached_property
+    def word_ids(self) -> torch.Tensor:
+        """[example, token] int32: the id of a word; -1 for what is no word."""
+        return torch.where(self.word_runs > 0, self.input_ids, -1).int()
+
+    def word_kinds(self, seen: torch.Tensor | None = None) -> torch.Tensor:
+        """[example, query, key, kind] bool: which keys are words of the own run, of another, the
+        same elsewhere; none is where the query is no word.
+
+        seen  [example, query, key] bool, of which keys alone
+        """
+        run, ids = self.word_runs, self.word_ids
+        pair = (run > 0)[:, None] & (run > 0)[:, :, None]
+        pair = pair if seen is None else pair & seen
+        mine = run[:, None] == run[:, :, None]
+        elsewhere = ~torch.eye(ids.shape[1], dtype=torch.bool, device=ids.device)
+        alike = (ids[:, None] == ids[:, :, None]) & elsewhere
+        return torch.stack([pair & mine, pair & ~mine, pair & alike], -1)
+
+    @cached_property
+    def needed_of_rows(self) -> set[str]:
+        """What was asked of the rows of its maps so far, see `LayerView.row_sums`."""
+        return set()
+
+    @cached_property
     def categories(self) -> torch.Tensor:
         """[example, token, category] float32 0/1 in the order of CATEGORIES; padding is all 0."""
         named = torch.stack([self.is_cls, self.is_sep, self.is_punctuation], -1)

@@ -31,6 +31,7 @@ _BITS_OF_ONE = 0x3F800000
 _MANTISSA = 0x007FFFFF
 _PER_OCTAVE = 2.0**-23
 LANES = 16  # running sums of a row, side by side
+LN2 = float(np.log(2.0))  # nats of a bit
 
 
 @intrinsic

@@ -32,64 +32,42 @@ def compiled(weights: torch.Tensor) -> bool:
     return weights.device.type == "cpu" and weights.dtype == torch.float32
 
 
-@threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
-def scan(begin, stop, attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """Entropies and column sums of every map, in one reading.
-
-    attention    [example, head, query, key] float32
-    lengths      [example] int64             keys and queries from lengths on are padding
-    query_class  [example, query] int64      0 or 1: which column sum a query belongs to
-    entropy      [example, head, query]      out, bits; padding queries stay as they are
-    columns      [example, head, 2, key]     out, added to: sum over the queries of each class
-    """
-    heads = attention.shape[1]
-    for row in range(begin, stop):
-        b = row // heads
-        h = row - b * heads
-        n = lengths[b]
-        lanes = np.empty(LANES, np.float32)
-        for i in range(n):
-            a = attention[b, h, i]
-            total = columns[b, h, query_class[b, i]]
-            for j in range(n):
-                total[j] += a[j]
-            lanes[:] = np.float32(0)
-            whole = n - n % LANES
-            for j in range(0, whole, LANES):
-                for k in range(LANES):
-                    lanes[k] += _xlog2x(a[j + k])  # type: ignore[call-arg]
-            for k in range(n - whole):
-                lanes[k] += _xlog2x(a[whole + k])  # type: ignore[call-arg]
-            for half in (8, 4, 2, 1):
-                for k in range(half):
-                    lanes[k] += lanes[k + half]
-            entropy[b, h, i] = -lanes[0]
-
-
 @threaded(lambda weight, *_: len(weight))
 def histogram_cells(begin, stop, weight, norm, category, bins, cells, counts):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Where pairs of tokens fall in histograms by category, weight and norm of the key.
 
     weight    [example, head, row, key] float32, from some queries
-    norm      [2, example, head, key] int64    which bin of the norm: a fine and a coarse one
-    category  [example, row, key] int64
-    bins      [2, 4] int64   of a fine and a coarse one: shift, start and number of the weight's
+    norm      [2, example, head, key] int32    which bin of the norm: a fine and a coarse one
+    category  [example, row, key] int32
+    bins      [2, 4] int32   of a fine and a coarse one: shift, start and number of the weight's
                              bins, see `LogBins.bits`; number of the norm's
-    cells     [example, head, row, key] int64 out: cell of the fine histogram
+    cells     [example, head, row, key] int32 out: cell of the fine histogram
     counts    [example, cell] int64 out, added to: of the coarse histogram
     """
+    zero, one = np.int32(0), np.int32(1)
     for b in range(begin, stop):
-        place = np.empty(2, np.int64)
+        coarse = np.empty(weight.shape[3], np.int32)
         for h in range(weight.shape[1]):
             for r in range(weight.shape[2]):
-                for j in range(weight.shape[3]):
-                    bits = _bits(weight[b, h, r, j])  # type: ignore[call-arg, var-annotated]
-                    for k in range(2):
-                        shift, start, number, norms = bins[k]
-                        at = min(max((bits >> shift) - start, 0), number - 1)
-                        place[k] = (category[b, r, j] * number + at) * norms + norm[k, b, h, j]
-                    cells[b, h, r, j] = place[0]
-                    counts[b, place[1]] += 1
+                a, kind = weight[b, h, r], category[b, r]
+                for k in range(2):
+                    out = coarse if k else cells[b, h, r]
+                    shift, start, number, norms = bins[k]
+                    of_norm, last = norm[k, b, h], np.int32(number - one)
+                    for j in range(len(a)):  # in numbers of 32 bits, which vectors hold more of
+                        at = np.int32((_bits(a[j]) >> shift) - start)  # type: ignore[call-arg]
+                        at = min(max(at, zero), last)
+                        out[j] = np.int32(kind[j] * number + at) * norms + of_norm[j]
+                for j in range(len(a)):
+                    counts[b, coarse[j]] += 1
+
+
+@compile_loop
+def count(cells, counts):  # type: ignore[no-untyped-def]
+    """Adds 1 to `counts` [cell] at each of `cells`, flat; those beyond its end do not count."""
+    for cell in cells:
+        if cell < len(counts):
+            counts[cell] += 1
 
 
 @threaded(lambda maps, *_: (len(maps) + 1) // 2)

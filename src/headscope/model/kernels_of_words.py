@@ -3,7 +3,6 @@
 import numpy as np
 
 from headscope.model.compiled_loops import threaded
-from headscope.model.kernel_operations import LANES, _lane_sum, _xlog2x
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
@@ -62,33 +61,3 @@ def largest(begin, stop, maps, real, count, to, origin):  # type: ignore[no-unty
                         top[j] = a[j]
                         origin[b, h, j] = i
             to[b, h, i] = where
-
-
-@threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
-def word_sums(begin, stop, attention, lengths, run, token, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
-
-    run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
-    out         [example, head, query, 4]  float32 out; stays as it is for what is no word
-    """
-    heads = attention.shape[1]
-    for row in range(begin, stop):
-        b = row // heads
-        h = row - b * heads
-        n = lengths[b]
-        size = -(-n // LANES) * LANES  # whole vectors
-        mine, words, alike, bits = np.zeros((4, size), np.float32)
-        for i in range(n):
-            if run[b, i] == 0:
-                continue
-            a, total = attention[b, h, i], out[b, h, i]
-            for j in range(n):
-                own = np.float32(run[b, j] == run[b, i])
-                mine[j] = a[j] * own
-                words[j] = a[j] * np.float32(run[b, j] > 0)
-                alike[j] = a[j] * np.float32(token[b, j] == token[b, i])
-                bits[j] = _xlog2x(a[j]) * own  # type: ignore[call-arg]
-            total[0] = _lane_sum(mine, 0, size)  # type: ignore[call-arg]
-            total[1] = _lane_sum(words, 0, size) - total[0]
-            total[2] = _lane_sum(alike, 0, size) - a[i]
-            total[3] = -_lane_sum(bits, 0, size)

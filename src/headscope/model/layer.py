@@ -24,8 +24,8 @@ from headscope.model.kernel_operations import LANES
 from headscope.model.kernels import compiled
 from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
+from headscope.model.row_sums import COLUMNS, ENTROPY, WORDS, row_sums
 
-LN2 = float(np.log(2.0))
 _ROWS = 256  # of values, looked at in one go
 
 
@@ -83,7 +83,7 @@ class LayerView:
     position_bias: torch.Tensor | None = None
     mask: torch.Tensor | None = None
     given: LayerInput | None = None
-    _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    _row_sums: dict[int, dict[str, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -282,7 +282,7 @@ class LayerView:
         if self.sinks:
             left = torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         if not smoothing:
-            nats = self.scan(batch)[0]
+            nats = self.row_sums(batch, ENTROPY)
             return nats if left is None else nats + left
         mask = batch.mask.to(self.attention.dtype)
         n = mask.sum(-1)[:, None, None, None]
@@ -295,7 +295,7 @@ class LayerView:
 
         Class 0 are the real queries that are no separator, class 1 the separators.
         """
-        return self.scan(batch)[1]
+        return self.row_sums(batch, COLUMNS)
 
     def lags(self, batch: Batch, cuts: tuple[int, ...] = (), *, first: int = 0) -> Lags:
         """Attention by how far the key stands from the query, see `Lags`; and to the first keys."""
@@ -346,12 +346,23 @@ class LayerView:
         own = self.own if bias is None else self.own - bias.to(self.own.dtype)
         return own + self.residual.to(own.dtype)
 
-    def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """`entropy` without sinks, and `column_sums`: one reading of the maps gives both."""
-        if id(batch) not in self._scans:
-            run = _scan_compiled if compiled(self.attention) else _scan_torch
-            self._scans[id(batch)] = run(self.attention, batch)
-        return self._scans[id(batch)]
+    def word_sums(self, batch: Batch) -> torch.Tensor:
+        """[example, head, query, 4] what a word gives to words of its run, of others, of its id
+        elsewhere; and the nats of the first, -Σ α log α. 0 for what is no word.
+        """
+        return self.row_sums(batch, WORDS)
+
+    def row_sums(self, batch: Batch, name: str) -> torch.Tensor:
+        """ENTROPY (without sinks), COLUMNS or WORDS.
+
+        One reading gives what is asked here and what was asked of the layers before: all but the
+        first layer are read once, and for nothing else.
+        """
+        known = self._row_sums.setdefault(id(batch), {})
+        if name not in known:
+            batch.needed_of_rows.add(name)
+            known |= row_sums(self.attention, batch, batch.needed_of_rows - known.keys())
+        return known[name]
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
@@ -369,21 +380,3 @@ def norms_of_sum(attention: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
     full = by_key + by_key.tril(-1).transpose(2, 3)
     inner = torch.einsum("bgqk,bkgh->bhqk", attention, full)
     return (inner * attention).sum(1).clamp_min(0).sqrt()  # [example, query, key]
-
-
-def _scan_compiled(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    examples, heads, queries, keys = attention.shape
-    entropy = np.zeros((examples, heads, queries), np.float32)
-    columns = np.zeros((examples, heads, 2, keys), np.float32)
-    classes = batch.is_sep.numpy().astype(np.int64)
-    kernels.scan(attention.contiguous().numpy(), batch.lengths, classes, entropy, columns)
-    # Rounding leaves weights a little above 1.
-    nats = torch.from_numpy(entropy).clamp_min_(0).mul_(LN2)
-    return nats, torch.from_numpy(columns)
-
-
-def _scan_torch(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    real = batch.mask[:, None].to(attention.dtype)
-    entropy = torch.special.entr(attention).sum(-1).clamp_min(0) * real  # [example, head, query]
-    classes = batch.query_classes.to(attention.dtype)[:, None]  # [example, 1, class, query]
-    return entropy, classes @ attention  # [example, head, class, key]

@@ -18,6 +18,7 @@ from headscope.model.layer import LayerView, norms_of_sum, widened
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_mask import blocks
 from headscope.model.long_sums import Asked
+from headscope.model.row_sums import COLUMNS, ENTROPY
 
 WORDS = 64  # of one block of rows between words
 
@@ -133,7 +134,7 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         nats = self._zeros(*self.shape[:3])
         if not smoothing:
-            nats += self.scan(batch)[0]
+            nats += self.row_sums(batch, ENTROPY)
         else:
             for examples, queries, weights in self.blocks(batch):
                 (n,) = batch.lengths[examples].tolist()
@@ -145,12 +146,12 @@ class LongLayerView(LayerView):
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
 
-    def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both.
+    def row_sums(self, batch: Batch, name: str) -> torch.Tensor:
+        """As of `LayerView`, ENTROPY or COLUMNS: one reading of all blocks gives both.
 
         And `summed_norm_received` where `together` says so.
         """
-        if id(batch) not in self._scans:
+        if id(batch) not in self._row_sums:
             examples, heads, queries, keys = self.shape
             entropy = self._zeros(examples, heads, queries)
             columns = self._zeros(examples, heads, 2, keys)
@@ -169,11 +170,11 @@ class LongLayerView(LayerView):
                 lags += [] if sums.lags is None else [sums.lags]
                 entropy[example, :, :n], columns[example, ..., :n] = sums.entropy, sums.columns
                 received[example, :n] = sums.received
-            self._scans[id(batch)] = entropy, columns
+            self._row_sums[id(batch)] = {ENTROPY: entropy, COLUMNS: columns}
             self._lags = Lags.together(lags) if lags else None
             if self.together:
                 self._summed[id(batch)] = received
-        return self._scans[id(batch)]
+        return self._row_sums[id(batch)][name]
 
     _lags: Lags | None = None
 
@@ -181,13 +182,13 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         if self.diagonals != (cuts, first):
             self.diagonals = cuts, first
-            self._scans.clear()
-        self.scan(batch)
+            self._row_sums.clear()
+        self.row_sums(batch, ENTROPY)
         assert self._lags is not None
         return self._lags
 
     def ask(self, batch: Batch, *, together: bool, diagonals: Diagonals | None = None) -> None:
-        """Say before the values are mixed what `scan` will be asked for: one pass then does both.
+        """Say before the values are mixed what will be asked of rows: one pass then does both.
 
         together   `summed_norm_received` too
         diagonals  `lags` too
@@ -213,8 +214,8 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         if id(batch) not in self._summed:
             self.together = True
-            self._scans.clear()
-            self.scan(batch)
+            self._row_sums.clear()
+            self.row_sums(batch, ENTROPY)
         return self._summed[id(batch)]
 
     def summed_norm_own(self, batch: Batch) -> torch.Tensor:

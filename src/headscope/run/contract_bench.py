@@ -306,4 +306,4 @@ def _tensors(view: LayerView) -> dict[str, torch.Tensor]:
 
 
 def _changed(view: LayerView, tensors: dict[str, Any]) -> LayerView:
-    return replace(view, _scans={}, _word_maps={}, **tensors)
+    return replace(view, _row_sums={}, _word_maps={}, **tensors)

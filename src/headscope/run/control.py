@@ -314,6 +314,7 @@ def _train(other: PreTrainedModel, *, seed: int) -> None:
             for matrix, slope, size in zip(matrices, slopes, sizes, strict=True):
                 if slope is not None:
                     matrix.sub_(size * slope.sign())
+        del slopes  # as large as the network: not beside the next step's
 
 
 def _remade(

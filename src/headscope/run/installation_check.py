@@ -12,9 +12,9 @@ from headscope.core.wording import how_many, precision_in_words
 from headscope.corpus.annotate.parsers import installed_parsers
 from headscope.corpus.document import Corpus
 from headscope.errors import HeadscopeError
-from headscope.model import kernels
-from headscope.model.layer import LN2
+from headscope.model.kernel_operations import LN2
 from headscope.model.model import Model
+from headscope.model.row_sums import add_rows
 from headscope.run.execution import Execution, ReadingOptions
 from headscope.run.folder_check import BAD, NOTE, OK, Line
 from headscope.run.known_analyses import known_analyses
@@ -84,12 +84,12 @@ def _installation(lines: list[Line]) -> None:
 
 
 def _kernel_error() -> float:
-    """Largest difference between the compiled scan and torch on random maps."""
+    """Largest difference between the compiled loops and torch on random maps."""
     maps = torch.rand(1, 2, 9, 9, generator=torch.Generator().manual_seed(0)).softmax(-1)
     entropy, columns = torch.zeros(1, 2, 9), torch.zeros(1, 2, 2, 9)
-    lengths, classes = torch.tensor([9]), torch.zeros(1, 9, dtype=torch.long)
-    arrays = (maps, lengths, classes, entropy, columns)
-    kernels.scan(*(a.numpy() for a in arrays))
+    lengths, tokens = torch.tensor([9]), torch.zeros(1, 9, dtype=torch.int32)
+    arrays = (maps, lengths, tokens, tokens, tokens, entropy, columns, torch.zeros(0, 2, 9, 4))
+    add_rows(*(a.numpy() for a in arrays))
     error = (entropy * LN2 - torch.special.entr(maps).sum(-1)).abs().max()
     error = torch.maximum(error, (columns[:, :, 0] - maps.sum(2)).abs().max())
     if error > 1e-5:

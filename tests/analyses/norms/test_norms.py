@@ -24,7 +24,7 @@ from headscope.analyses.norms.measure_relations import (
 from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch
 from headscope.model.instrument import AttentionCall
-from headscope.model.kernels import histogram_cells
+from headscope.model.kernels import count, histogram_cells
 from headscope.model.model import Model
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Scope
@@ -147,10 +147,10 @@ def test_a_pair_falls_into_the_cells_that_the_bins_name() -> None:
     weight = np.float32(draw.random((2, 3, 4, 9)) ** 30)
     weight[0, 0, 0] = [0, 1, 2.0**-30, 2.0**-31, 2.0**-20, 1e-20, 0.5, np.nextafter(1, 0), 1e-45]
     norm = np.float32(np.exp(draw.normal(0, 4, (2, 3, 9))))
-    category = draw.integers(0, 3, (2, 4, 9))
-    of_norm = np.stack([NORM.index(norm), COARSE_NORM.index(norm)])
+    category = draw.integers(0, 3, (2, 4, 9), np.int32)
+    of_norm = np.stack([NORM.index(norm), COARSE_NORM.index(norm)]).astype(np.int32)
     size = len(COARSE_WEIGHT) * len(COARSE_NORM)
-    cells, counts = np.empty(weight.shape, np.int64), np.zeros((2, 3 * size), np.int64)
+    cells, counts = np.empty(weight.shape, np.int32), np.zeros((2, 3 * size), np.int64)
     histogram_cells(weight, of_norm, category, BINS, cells, counts)
     at = category[:, None]
     fine = (at * len(WEIGHT) + WEIGHT.index(weight)) * len(NORM) + of_norm[0][:, :, None]
@@ -159,6 +159,9 @@ def test_a_pair_falls_into_the_cells_that_the_bins_name() -> None:
     coarse += of_norm[1][:, :, None]
     wanted = [np.bincount(one.ravel(), minlength=3 * size) for one in coarse]
     assert np.array_equal(counts, wanted)
+    some = np.zeros(2 * len(WEIGHT) * len(NORM), np.int64)  # without the last category
+    count(cells.ravel(), some)
+    assert np.array_equal(some, np.bincount(fine.ravel(), minlength=len(some))[: len(some)])
 
 
 def test_sampled_cancellation_looks_at_the_same_share_of_every_length() -> None:

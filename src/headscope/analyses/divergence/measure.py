@@ -25,9 +25,9 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.input_sample import drawn_queries
 from headscope.model import kernels
 from headscope.model.batch import Batch
-from headscope.model.kernel_operations import LANES
+from headscope.model.kernel_operations import LANES, LN2
 from headscope.model.kernels import compiled
-from headscope.model.layer import LN2, LayerView
+from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 Weights = npt.NDArray[np.float32]

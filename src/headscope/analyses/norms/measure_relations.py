@@ -19,7 +19,7 @@ from headscope.core.intervals import POSITIVE, estimate
 from headscope.core.results import Variable
 from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch, to_float64
-from headscope.model.kernels import histogram_cells
+from headscope.model.kernels import count, histogram_cells
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
 from headscope.run.rank_histograms import BINNED, COARSE_RANK, RankHistograms, around, correlated
@@ -34,7 +34,8 @@ BINS = np.array(
     [
         (*WEIGHT.bits, len(WEIGHT), len(NORM)),
         (*COARSE_WEIGHT.bits, len(COARSE_WEIGHT), len(COARSE_NORM)),
-    ]
+    ],
+    np.int32,
 )
 TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
@@ -68,15 +69,15 @@ class Cancellation(AnalysisPart):
             self._choose(layer, batch)
         assert self._queries is not None
         length = norm.float().cpu().numpy()
-        of_norm = np.stack([NORM.index(length), COARSE_NORM.index(length)])
+        of_norm = np.stack([NORM.index(length), COARSE_NORM.index(length)]).astype(np.int32)
         most = max(1, MOST_PAIRS // norm.numel())  # rows at a time
         for start in range(0, self._queries.shape[1], most):
             some = slice(start, start + most)
             weight = layer.rows(self._queries[:, some].to(norm.device)).float().cpu().numpy()
             category = np.ascontiguousarray(self._category[:, some])
-            cells = np.empty(weight.shape, np.int64)
+            cells = np.empty(weight.shape, np.int32)
             histogram_cells(weight, of_norm, category, BINS, cells, self._batch)
-            self.pairs.add(cells[cells < self.pairs.counts.size])
+            count(cells.ravel(), self.pairs.counts.reshape(-1))
 
     def finish(self, batch: Batch) -> None:
         """Add the batch's coarse counts to the groups of its documents."""
@@ -101,7 +102,7 @@ class Cancellation(AnalysisPart):
         category[chosen < 0] = dropped
         if layer.stack == "decoder":  # the future is hidden: no pair
             category[np.arange(tokens) > chosen[..., None]] = dropped
-        self._category = category.astype(np.int64)  # [example, row, key]
+        self._category = category.astype(np.int32)  # [example, row, key]
         self._queries = torch.from_numpy(np.maximum(chosen, 0)).to(batch.input_ids.device)
         self._batch = np.zeros((examples, (dropped + 1) * self._coarse_cells), np.int64)
 

@@ -21,12 +21,11 @@ from headscope.claims.head_attention import WORD_KINDS
 from headscope.core.accumulators import Float64, Ints, Sums, ratio
 from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
-from headscope.model import kernels_of_words
 from headscope.model.batch import Batch, to_float64
-from headscope.model.kernels import compiled
-from headscope.model.layer import LN2, LayerView
+from headscope.model.layer import LayerView
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import OPEN, LongMask
+from headscope.model.row_sums import ENTROPY
 from headscope.run.analysis import AnalysisPart, Scope
 
 VIG = "after Vig 2019; the measure is ours"
@@ -43,6 +42,7 @@ class SegmentShares(AnalysisPart):
         self.uniform, self.count = (scope.sums(scope.layers, kinds) for _ in range(2))
         self.even, self.even_count = (scope.sums(scope.layers, scope.heads) for _ in range(2))
         self._seen: torch.Tensor | LongMask | None = None
+        self._mask: object = object()  # none that a layer has
         self._number = self._uniform = np.empty(0)
         self._of: Batch | None = None
         self._places: list[Places | None] = []
@@ -58,7 +58,7 @@ class SegmentShares(AnalysisPart):
                 self._of, self._places = batch, long_places(batch)
             shares = to_float64(long_given(layer, batch, self._places))
         else:
-            shares = to_float64(_given(layer.attention, batch.word_runs, batch))
+            shares = to_float64(layer.word_sums(batch))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
         self.total.add(np.einsum("bhqw,bqw->bhw", shares[..., :-1], one), groups, at=at)
@@ -83,12 +83,16 @@ class SegmentShares(AnalysisPart):
                 self._seen = layer.long.mask
                 self._number, self._uniform = long_counts(layer, batch)
             return self._number, self._uniform
+        if layer.index and layer.mask is self._mask:
+            return self._number, self._uniform
+        self._mask = layer.mask
         real = batch.mask[:, None] & batch.mask[:, :, None]
         seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
         known = self._seen if isinstance(self._seen, torch.Tensor) else seen.new_empty(0)
         if layer.index == 0 or not torch.equal(seen, known.to(seen.device)):
             self._seen = seen
-            self._number = to_float64(_kinds(batch.word_runs, batch.input_ids, seen).sum(2))
+            self._number = to_float64(batch.word_kinds(seen).sum(2))
+            self._number[..., 0] *= to_float64(batch.word_runs.amax(1) > 1)[:, None]
             every = to_float64(seen.sum(2)).clip(1)
             self._uniform = self._number / every[..., None]
         return self._number, self._uniform
@@ -123,35 +127,6 @@ class SegmentShares(AnalysisPart):
                 VIG,
             ),
         }
-
-
-def _kinds(run: torch.Tensor, ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-    """[example, query, key, kind] bool: which keys seen are words of which of WORD_KINDS."""
-    word = run > 0
-    pair = word[:, None] & word[:, :, None] & seen  # [example, query, key]
-    mine = run[:, None] == run[:, :, None]
-    several = (run.amax(1) > 1)[:, None, None]
-    elsewhere = ~torch.eye(ids.shape[1], dtype=torch.bool, device=ids.device)
-    alike = (ids[:, None] == ids[:, :, None]) & elsewhere
-    return torch.stack([pair & mine & several, pair & ~mine, pair & alike], -1)
-
-
-def _given(attention: torch.Tensor, run: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """[example, head, query, kind + 1] attention to WORD_KINDS; -Σ α log α over the own segment.
-
-    Where an input has one segment, it is its own.
-    """
-    if compiled(attention):
-        out = np.zeros((*attention.shape[:3], len(WORD_KINDS) + 1), np.float32)
-        ids = torch.where(run > 0, batch.input_ids, -1).int()
-        maps = attention.contiguous().numpy()
-        kernels_of_words.word_sums(maps, batch.lengths, run.numpy(), ids.numpy(), out)
-        out[..., -1] *= LN2
-        return torch.from_numpy(out)
-    kinds = _kinds(run, batch.input_ids, torch.ones_like(attention[:, 0], dtype=torch.bool))
-    kinds = kinds.to(attention)  # [example, query, key, kind]
-    nats = torch.einsum("bhqk,bqk->bhq", torch.special.entr(attention), kinds[..., 0])
-    return torch.cat([torch.einsum("bhqk,bqkw->bhqw", attention, kinds), nats[..., None]], -1)
 
 
 def long_counts(layer: LongLayerView, batch: Batch) -> tuple[Float64, Float64]:
@@ -210,7 +185,7 @@ def long_given(layer: LongLayerView, batch: Batch, places: list[Places | None]) 
 
     places  of `long_places`
     """
-    nats, _ = layer.scan(batch)
+    nats = layer.row_sums(batch, ENTROPY)
     out = nats.new_zeros(*nats.shape, len(WORD_KINDS) + 1)
     for example, (n, known) in enumerate(zip(layer.long.mask.lengths, places, strict=True)):
         if known is None:

@@ -33,8 +33,8 @@ from headscope.errors import ModelError
 from headscope.experiments.comparison.paired_inputs import MostChanged
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
+from headscope.model.kernel_operations import LN2
 from headscope.model.kernels import compiled
-from headscope.model.layer import LN2
 from headscope.model.long_attention import LongAttention
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 from headscope.tasks.remembered_task import TRAINING_RECORD
