@@ -22,6 +22,7 @@ from headscope.model import linears
 from headscope.model.batch import Batch
 from headscope.model.model import forward
 from headscope.model.request import BATCH_TOKENS
+from headscope.model.threads import threads_of
 from headscope.model.variant_answers import (
     Way,
     answering,
@@ -29,7 +30,6 @@ from headscope.model.variant_answers import (
     small_batches,
 )
 from headscope.model.variants import StandIn, single_heads, whole_layers
-from headscope.run.compute import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 MEASURED = 6  # variants of the naive way; each costs the same

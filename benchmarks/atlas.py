@@ -37,7 +37,7 @@ from benchmarks.pipelines import (
 )
 from benchmarks.timing import Row, interleave, options, record, table
 from headscope.model.linears import linears
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 TREEBANK_PER_FIXED = 8  # sentences for each segment of 128 tokens: enough for several batches

@@ -56,7 +56,7 @@ from headscope.experiments.circuits.prompts import Prompt, PromptSet
 from headscope.experiments.circuits.retrieval import retrieved
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 
 ONE = "one pass per head"
 TOKENS, COMMON = 16, 10

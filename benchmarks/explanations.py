@@ -22,7 +22,7 @@ from benchmarks.timing import Row, interleave, options, table
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.trial.hypotheses import hypotheses_of
 from headscope.experiments.trial.trial import trial
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.execution import Execution
 from headscope.run.memory import keep_few_products, keep_freed_memory
 

@@ -19,7 +19,7 @@ from benchmarks.timing import Row, interleave, options, table
 from headscope.analyses.flow import METHODS
 from headscope.analyses.flow.measure import DEFAULT
 from headscope.model.linears import linears
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 USUAL = "surface + entropy + norms + mixing"

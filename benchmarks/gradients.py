@@ -28,7 +28,7 @@ from headscope.experiments.importance.gradients import Streaming
 from headscope.experiments.importance.result import GradientSums
 from headscope.model import linears
 from headscope.model.model import forward, run_network
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 STREAMING = "streaming, with sums by category"

@@ -20,7 +20,7 @@ from benchmarks.pipelines import Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
 from headscope.corpus import Example, Word
 from headscope.model.linears import linears
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 RELATIONS = 45

@@ -19,7 +19,7 @@ import headscope as hs
 from benchmarks.timing import Row, interleave
 from headscope.claims.head_labels import head_labels
 from headscope.corpus import Document, Passage, Word
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.readings import CorpusReading
 
 NAMES = (

@@ -17,7 +17,7 @@ from benchmarks.inputs import Inputs, bert, fixed
 from benchmarks.pipelines import Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
 from headscope.model.linears import linears
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 
 SURFACE = "surface + entropy"

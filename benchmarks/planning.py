@@ -109,8 +109,9 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from headscope.corpus import TextCorpus
     from headscope.model.model import forward
     from headscope.model.request import place_of
+    from headscope.model.threads import threads_of
     from headscope.run import chosen_analyses, corpus_run
-    from headscope.run.compute import Computer, ShardJob, threads_of
+    from headscope.run.compute import Computer, ShardJob
     from headscope.run.plan import make_plan
     from headscope.run.sampled_analyses import streamed
 

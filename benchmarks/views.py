@@ -27,7 +27,7 @@ import headscope as hs
 from benchmarks.inputs import twin
 from benchmarks.opening import Opening, chromium, middle, opening
 from benchmarks.timing import Row, interleave
-from headscope.run.compute import threads_of
+from headscope.model.threads import threads_of
 
 PAIR = 15  # tokens of the short pair, special ones included
 MISSING = "bertviz: not installed (pip install ipython; pip install --no-deps bertviz)"

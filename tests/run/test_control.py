@@ -19,6 +19,7 @@ from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
+from headscope.model.threads import threads_of_torch
 from headscope.report.build import render
 from headscope.run.control import (
     LEAST,
@@ -197,6 +198,17 @@ def test_a_network_of_few_steps_is_the_same_again_and_another_than_before(tiny) 
     assert 1 < size <= 3.1  # three steps, each of an entry's usual size
     for name, tensor in after.items():
         assert tensor.equal(again[name])
+
+
+@pytest.mark.parametrize("make", [untrained, shuffled, rotated, few_steps])
+def test_a_network_of_the_control_is_the_same_for_any_number_of_threads(tiny, make) -> None:
+    """The directions of `rotated` came from LAPACK in as many threads as the run has."""
+    networks = []
+    for threads in (1, 2):
+        with threads_of_torch(threads):
+            networks.append(make(tiny.network).state_dict())
+    for name, tensor in networks[0].items():
+        assert tensor.equal(networks[1][name])
 
 
 @pytest.mark.parametrize("tied", [True, False])

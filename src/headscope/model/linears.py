@@ -17,6 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import InputError
 from headscope.model.placement import NUMBERS, held, plain, split
+from headscope.model.threads import threads_of_torch
 
 KINDS = ("onednn", "stock")
 CHOICES = ("auto", *KINDS)
@@ -345,7 +346,8 @@ class OutputProjection:
     @cached_property
     def factor(self) -> torch.Tensor:
         """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
-        _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
+        with threads_of_torch(1):  # LAPACK's last bits depend on how many
+            _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
         factor: torch.Tensor = upper.transpose(1, 2).to(self._dtype)
         return factor
 

@@ -38,7 +38,8 @@ def _compiled(
         name: np.zeros((examples if name in wanted else 0, heads, *shape), np.float32)
         for name, shape in shapes.items()
     }
-    tokens = batch.is_sep, batch.word_runs, batch.word_ids
+    words = (batch.word_runs, batch.word_ids) if WORDS in wanted else (batch.is_sep,) * 2
+    tokens = (batch.is_sep, *words)
     maps = attention.contiguous().numpy()
     add_rows(maps, batch.lengths, *(part.int().numpy() for part in tokens), *room.values())
     sums = {name: torch.from_numpy(room[name]) for name in wanted}

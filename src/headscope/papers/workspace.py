@@ -14,11 +14,11 @@ from headscope.corpus import Corpus
 from headscope.errors import RunStopped, joined_lines, one_line
 from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.model import Model, load
+from headscope.model.threads import threads_of
 from headscope.papers.claim_engine import failure
 from headscope.papers.paper_data import PaperData
 from headscope.papers.quantities import Unmeasured
 from headscope.run.atlas import atlas
-from headscope.run.compute import threads_of
 from headscope.run.control import NONE
 from headscope.run.execution import Execution
 from headscope.run.settings import Settings

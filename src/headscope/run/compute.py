@@ -1,17 +1,16 @@
 """Read the inputs of one shard, and compute its sums."""
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
 
 from headscope.claims.length_bands import BANDS
 from headscope.core.progress import Advance, phase, unheard
@@ -26,6 +25,7 @@ from headscope.model.layer import LayerView
 from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
+from headscope.model.threads import threads_of, threads_of_torch
 from headscope.run.analysis import LEADING, Analysis, Scope
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.execution import WHOLE_MAPS
@@ -34,6 +34,8 @@ from headscope.run.machine_choices import LinearsChoice, chosen_here
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import Settings
+
+SMALL = 1 << 19  # ours: weights of a layer; analyses are as fast in one thread as in two, for less
 
 
 @dataclass(frozen=True)
@@ -283,11 +285,12 @@ class Showing:
     def observe(self, layer: LayerView) -> None:
         """Show one layer to all analyses."""
         leading: LayerView | None = None
-        for analysis in self.analyses:
-            shown = layer
-            if analysis.whole_maps and isinstance(layer, LongLayerView):
-                shown = leading = layer.leading(LEADING) if leading is None else leading
-            analysis.observe(shown, self._batch_of(analysis))
+        with threads_of_torch(1) if prod(layer.shape) < SMALL else nullcontext():
+            for analysis in self.analyses:
+                shown = layer
+                if analysis.whole_maps and isinstance(layer, LongLayerView):
+                    shown = leading = layer.leading(LEADING) if leading is None else leading
+                analysis.observe(shown, self._batch_of(analysis))
 
 
 def state_of(parts: Mapping[str, Analysis]) -> dict[str, np.ndarray[Any, Any]]:
@@ -327,25 +330,3 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
         return (
             chosen_here(model.network, of) if requested == "auto" else LinearsChoice(of(requested))
         )
-
-
-@lru_cache(maxsize=1)
-def _libraries(_modules: int) -> ThreadpoolController:
-    """The loaded thread libraries, searched again when the number of modules changes."""
-    return ThreadpoolController()
-
-
-@contextmanager
-def threads_of(count: int) -> Iterator[None]:
-    """Inside the context torch and the compiled loops use `count` threads.
-
-    numpy's products get one thread: BLAS divides sums among its threads, so their last bits would
-    depend on how many there are.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)

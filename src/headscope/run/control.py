@@ -45,7 +45,12 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
-from headscope.run.mixed_weights import TURNED, in_other_directions, in_random_order
+from headscope.run.mixed_weights import (
+    TURNED,
+    in_other_directions,
+    in_random_order,
+    random_directions,
+)
 from headscope.run.readings import MOST_SAMPLED
 from headscope.run.sampled_analyses import few_of, read_sample
 
@@ -269,7 +274,7 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     they were: tokens and places differ as much from each other.
     """
     random = torch.Generator().manual_seed(seed)
-    turn = torch.linalg.qr(torch.randn(TURNED, TURNED, generator=random))[0]
+    turn = random_directions(TURNED, random)
 
     def other(module: nn.Module, entries: torch.Tensor) -> torch.Tensor:
         if entries.ndim < 2 or isinstance(module, nn.Embedding):

@@ -18,6 +18,7 @@ from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.drawn import DrawnCorpus
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.model.model import Model, evaluating
+from headscope.model.threads import threads_of
 from headscope.run.analysis import Analysis, Scope
 from headscope.run.chosen_analyses import (
     annotated_analyses,
@@ -27,7 +28,7 @@ from headscope.run.chosen_analyses import (
     possible_analyses,
     reads_of,
 )
-from headscope.run.compute import ShardJob, fastest_linears, threads_of
+from headscope.run.compute import ShardJob, fastest_linears
 from headscope.run.control import Control, control_names, control_of, control_results
 from headscope.run.execution import Execution
 from headscope.run.frequency_ranks import corpus_ranks, read_ranks, unlike_counts

@@ -2,6 +2,8 @@
 
 import torch
 
+from headscope.model.threads import threads_of_torch
+
 MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 TURNED = 128  # ours: directions that are mixed with each other
 ROWS = 1 << 14  # ours: of a matrix that are mixed at once
@@ -20,6 +22,13 @@ def in_random_order(entries: torch.Tensor, random: torch.Generator) -> torch.Ten
     return made
 
 
+def random_directions(count: int, random: torch.Generator) -> torch.Tensor:
+    """[count, count] an orthogonal matrix; in one thread, as LAPACK's bits depend on how many."""
+    with threads_of_torch(1):
+        turn: torch.Tensor = torch.linalg.qr(torch.randn(count, count, generator=random))[0]
+    return turn
+
+
 def in_other_directions(
     matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator
 ) -> torch.Tensor:
@@ -27,7 +36,7 @@ def in_other_directions(
     columns = matrix.shape[-1]
     order = torch.randperm(columns, generator=random)
     whole = columns // TURNED * TURNED
-    rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
+    rest = random_directions(columns - whole, random)
     made = torch.empty(matrix.shape, dtype=matrix.dtype)
     for rows, out in zip(*(torch.split(one, ROWS, -2) for one in (matrix, made)), strict=True):
         mixed = rows.index_select(-1, order)

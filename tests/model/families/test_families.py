@@ -288,7 +288,8 @@ def test_learned_sinks_leave_the_rest_of_each_row_to_no_token() -> None:
         assert "queries_keys" not in view.offers
         mixed = view.attention @ view.values  # no token has no value vector
         torch.testing.assert_close(view.project(mixed), view.output, atol=1e-5, rtol=1e-5)
-        batch = Mock(mask=mask, lengths=mask.sum(1).numpy(), is_sep=torch.zeros_like(mask))
+        none = torch.zeros_like(mask)
+        batch = Mock(mask=mask, lengths=mask.sum(1).numpy(), is_sep=none, needed_of_rows=set())
         nats = torch.special.entr(whole.double()).sum(-1).transpose(1, 2)[mask]
         found = view.entropy(batch).transpose(1, 2)[mask]
         torch.testing.assert_close(found.double(), nats, atol=2e-6, rtol=0)

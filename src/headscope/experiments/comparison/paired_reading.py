@@ -26,8 +26,9 @@ from headscope.model.linears import linears
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, evaluating
+from headscope.model.threads import threads_of
 from headscope.run.analysis import Analysis
-from headscope.run.compute import ShardJob, Showing, threads_of
+from headscope.run.compute import ShardJob, Showing
 from headscope.run.plan import Plan
 from headscope.run.shard_files import State
 
