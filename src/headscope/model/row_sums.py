@@ -53,13 +53,14 @@ def _compiled(
 def _by_torch(
     attention: torch.Tensor, batch: Batch, wanted: Collection[str]
 ) -> dict[str, torch.Tensor]:
-    real = batch.mask[:, None].to(attention)  # [example, 1, query]
-    nats = torch.special.entr(attention)
     sums = {}
-    if ENTROPY in wanted:
-        sums[ENTROPY] = nats.sum(-1).clamp_min(0) * real
     if COLUMNS in wanted:
         sums[COLUMNS] = batch.query_classes.to(attention)[:, None] @ attention
+        if len(wanted) == 1:
+            return sums
+    nats = torch.special.entr(attention)
+    if ENTROPY in wanted:
+        sums[ENTROPY] = nats.sum(-1).clamp_min(0) * batch.mask[:, None]
     if WORDS in wanted:
         kinds = batch.word_kinds().to(attention)  # [example, query, key, kind]
         shares = torch.einsum("bhqk,bqkw->bhqw", attention, kinds)

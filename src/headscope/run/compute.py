@@ -35,7 +35,7 @@ from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import Settings
 
-SMALL = 1 << 19  # ours: weights of a layer; analyses are as fast in one thread as in two, for less
+SMALL = 1 << 19  # ours: weights of a layer; of fewer, analyses take as long in one thread as in two
 
 
 @dataclass(frozen=True)
