@@ -20,7 +20,7 @@ from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network
 DERIVED = {
     "entropy": lambda view, batch: view.entropy(batch),
     "column sums": lambda view, batch: view.column_sums(batch),
-    "word sums": lambda view, batch: view.word_sums(batch),
+    "word sums": lambda view, batch: view.row_sums(batch, row_sums.WORDS),
     "value norms": lambda view, batch: view.value_norm * batch.mask[:, None],
     "summed norms": lambda view, batch: view.summed_norm(batch).sum(1),
 }
@@ -72,7 +72,9 @@ def test_word_sums_are_the_definitions(batch: Batch) -> None:
         nats = -a * np.log(np.where(a > 0, a, 1))
         kinds = (a, own), (a, ~own), (a, alike & ~np.eye(n, dtype=bool)), (nats, own)
         expected = np.stack([(of * (kind & word)).sum(-1) for of, kind in kinds], -1)
-        np.testing.assert_allclose(view.word_sums(batch)[row, :, :n], expected, atol=2e-6)
+        np.testing.assert_allclose(
+            view.row_sums(batch, row_sums.WORDS)[row, :, :n], expected, atol=2e-6
+        )
 
 
 def test_of_rows_only_what_is_asked_is_read_and_then_of_each_layer_once(

@@ -44,7 +44,7 @@ def histogram_cells(begin, stop, weight, norm, category, bins, cells, counts):  
     cells     [example, head, row, key] int32 out: cell of the fine histogram
     counts    [example, cell] int64 out, added to: of the coarse histogram
     """
-    zero, one = np.int32(0), np.int32(1)
+    zero = np.int32(0)
     for b in range(begin, stop):
         coarse = np.empty(weight.shape[3], np.int32)
         for h in range(weight.shape[1]):
@@ -53,7 +53,7 @@ def histogram_cells(begin, stop, weight, norm, category, bins, cells, counts):  
                 for k in range(2):
                     out = coarse if k else cells[b, h, r]
                     shift, start, number, norms = bins[k]
-                    of_norm, last = norm[k, b, h], np.int32(number - one)
+                    of_norm, last = norm[k, b, h], np.int32(number - 1)
                     for j in range(len(a)):  # in numbers of 32 bits, which vectors hold more of
                         at = np.int32((_bits(a[j]) >> shift) - start)  # type: ignore[call-arg]
                         at = min(max(at, zero), last)

@@ -24,7 +24,7 @@ from headscope.model.kernel_operations import LANES
 from headscope.model.kernels import compiled
 from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
-from headscope.model.row_sums import COLUMNS, ENTROPY, WORDS, row_sums
+from headscope.model.row_sums import COLUMNS, ENTROPY, row_sums
 
 _ROWS = 256  # of values, looked at in one go
 
@@ -346,14 +346,8 @@ class LayerView:
         own = self.own if bias is None else self.own - bias.to(self.own.dtype)
         return own + self.residual.to(own.dtype)
 
-    def word_sums(self, batch: Batch) -> torch.Tensor:
-        """[example, head, query, 4] what a word gives to words of its run, of others, of its id
-        elsewhere; and the nats of the first, -Σ α log α. 0 for what is no word.
-        """
-        return self.row_sums(batch, WORDS)
-
     def row_sums(self, batch: Batch, name: str) -> torch.Tensor:
-        """ENTROPY (without sinks), COLUMNS or WORDS.
+        """ENTROPY (without sinks), COLUMNS or WORDS, see `row_sums.row_sums`.
 
         One reading gives what is asked here and what was asked of the layers before: all but the
         first layer are read once, and for nothing else.

@@ -24,7 +24,9 @@ def row_sums(
 
     ENTROPY  [example, head, query]       nats; 0 for padding
     COLUMNS  [example, head, class, key]  sums over the queries of `Batch.query_classes`
-    WORDS    [example, head, query, 4]    see `LayerView.word_sums`
+    WORDS    [example, head, query, 4]    what a word gives to words of its run, of others, of its
+                                          id elsewhere; the nats of the first, -Σ α log α. 0 for
+                                          what is no word
     """
     return (_compiled if compiled(attention) else _by_torch)(attention, batch, wanted)
 

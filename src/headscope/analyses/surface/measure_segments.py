@@ -25,7 +25,7 @@ from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import OPEN, LongMask
-from headscope.model.row_sums import ENTROPY
+from headscope.model.row_sums import ENTROPY, WORDS
 from headscope.run.analysis import AnalysisPart, Scope
 
 VIG = "after Vig 2019; the measure is ours"
@@ -42,7 +42,6 @@ class SegmentShares(AnalysisPart):
         self.uniform, self.count = (scope.sums(scope.layers, kinds) for _ in range(2))
         self.even, self.even_count = (scope.sums(scope.layers, scope.heads) for _ in range(2))
         self._seen: torch.Tensor | LongMask | None = None
-        self._mask: object = object()  # none that a layer has
         self._number = self._uniform = np.empty(0)
         self._of: Batch | None = None
         self._places: list[Places | None] = []
@@ -58,7 +57,7 @@ class SegmentShares(AnalysisPart):
                 self._of, self._places = batch, long_places(batch)
             shares = to_float64(long_given(layer, batch, self._places))
         else:
-            shares = to_float64(layer.word_sums(batch))
+            shares = to_float64(layer.row_sums(batch, WORDS))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
         self.total.add(np.einsum("bhqw,bqw->bhw", shares[..., :-1], one), groups, at=at)
@@ -83,9 +82,6 @@ class SegmentShares(AnalysisPart):
                 self._seen = layer.long.mask
                 self._number, self._uniform = long_counts(layer, batch)
             return self._number, self._uniform
-        if layer.index and layer.mask is self._mask:
-            return self._number, self._uniform
-        self._mask = layer.mask
         real = batch.mask[:, None] & batch.mask[:, :, None]
         seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
         known = self._seen if isinstance(self._seen, torch.Tensor) else seen.new_empty(0)
